@@ -1,0 +1,48 @@
+// The cache: what one `optimize` call (Region) keeps per code object: its entries, and what is known about code that is not
+// captured. Entries are reference counted, so that one which is running survives a reset.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "guard/guard.h"
+#include "py/ref.h"
+
+namespace pellucid::cache {
+
+// One optimize()/compile() call: entries belong to it.
+struct Region {
+  py::Ref backend;       // callable(gm, example_inputs) -> callable
+  py::Ref backend_name;  // str
+  py::Ref options;       // dict or None
+  bool fullgraph = false;
+  int dynamic = -1;      // -1 None, 0 False, 1 True
+  bool disabled = false;
+  uint64_t id = 0;
+};
+
+struct GuardedCode {
+  std::unique_ptr<guard::GuardProgram> guards;
+  py::Ref code;            // the transformed code object; parameters are the original's localsplus arguments, all positional
+  py::Ref function;        // function object over `code` for the last seen (globals, closure); remade when the closure differs
+  bool calls_python = true;  // it may run Python code that must be looked at by the hook (graph breaks); false: whole graph
+  py::Ref graph_module;    // or null
+  py::Ref report;          // dict for cache_entries(): graph, backend, code text, breaks ...
+  uint64_t hits = 0;
+  uint32_t successor = 0;
+};
+
+enum class State : uint8_t { kCapture, kSkip, kLimit };  // kSkip: never looked at again; kLimit: hits go on, no new captures
+
+struct CodeCache {  // of one (region, code object)
+  Region* region = nullptr;
+  py::Ref code;
+  State state = State::kCapture;
+  std::string skip_reason;
+  std::vector<std::shared_ptr<GuardedCode>> entries;
+  uint32_t most_recent = 0;
+};
+
+}  // namespace pellucid::cache

@@ -1,0 +1,83 @@
+// Guards: what must hold for a cache entry to be used again. The translator collects them in a GuardSet; GuardProgram::compile makes
+// the flat program that runs on every call. Knows sources, not variables.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "py/ref.h"
+#include "source/source.h"
+
+namespace pellucid::guard {
+
+enum class Kind : uint8_t {
+  kType,           // payload: type(x) is payload
+  kId,             // payload: x is payload. Weak: freeing the object drops the entry (except None, types, functions of modules, ...)
+  kEquals,         // payload: same type and equal value; exact int, float, str, bytes, bool, None, tuples of them, ...
+  kLength,         // number: len(x) of a list, tuple, dict, set
+  kDictKeys,       // payload: tuple of keys, in order (str/int/... compared by identity, then equality of exact builtin types)
+  kDictHas,        // payload: key in x
+  kDictLacks,      // payload: key not in x
+  kInstanceLacks,  // payload: name not in x.__dict__
+  kClassAttr,      // payload: name; expected: what type(x)'s MRO lookup gives (null: nothing)
+  kGlobalLacks,    // payload: name not in func.__globals__ (the builtin is used)
+  kTensor,         // payload: the example tensor: class, keys, dtype, device, layout, rank, sizes, strides, requires_grad
+  kSame,           // other: x is other
+  kDistinct,       // other: x is not other
+  kFunctionCode,   // payload: x.__code__ is payload
+  kNoDefaults,     // x.__defaults__ (or, number 1, x.__kwdefaults__) is None or empty
+  kCellEmpty,      // the cell x is empty
+  kEmptyDict,      // x, a dict, is empty (hooks)
+  kSubclassOf,     // reserved for the fallbacks of isinstance; payload: class
+};
+
+struct UserLocation {
+  py::Ref filename;
+  int line = 0;
+};
+
+struct Guard {
+  Kind kind;
+  const source::Source* source = nullptr;
+  const source::Source* other = nullptr;
+  py::Ref payload, expected;
+  Py_ssize_t number = -1;
+  UserLocation where;
+};
+
+class GuardSet {  // what the translator fills; adding the same guard twice is free
+ public:
+  void add(Guard guard);
+  const std::vector<Guard>& guards() const { return guards_; }
+  bool has(Kind kind, const source::Source* source) const;
+
+ private:
+  std::vector<Guard> guards_;
+};
+
+// The frame as guards see it: the function and its fast locals at entry (arguments bound; cells not yet made).
+struct FrameView {
+  PyObject* func = nullptr;            // exact function object
+  PyObject* const* locals = nullptr;   // co_nlocalsplus slots, only arguments are non-null
+};
+
+enum class Verdict : uint8_t { kHit, kMiss, kError };  // kError: a Python exception is set that names the guard
+
+class GuardProgram {
+ public:
+  // `block`: sources of graph inputs that are read through identity-guarded objects only (parameters, buffers): the program verifies
+  // them and keeps their current objects in one array. Null with an exception set on failure.
+  static std::unique_ptr<GuardProgram> compile(const GuardSet& guards, const std::vector<const source::Source*>& block,
+                                               std::shared_ptr<source::Arena> arena, const FrameView& frame);
+  virtual ~GuardProgram() = default;
+  virtual Verdict check(const FrameView& frame) noexcept = 0;             // the hot path: no allocation, borrowed references only
+  virtual bool valid() const = 0;                                         // false once a weakly held object was freed
+  virtual PyObject* const* block() const = 0;                             // block inputs as verified by the last hit (borrowed)
+  virtual size_t block_size() const = 0;
+  virtual std::vector<std::string> failures(const FrameView& frame) = 0;  // every failing guard with its values, for people
+  virtual std::string check_fn_text() const = 0;                          // def check(L, G, ...): the same program as Python
+  virtual std::string program_text() const = 0;                           // the flat rows, stably printed
+  virtual PyObject* describe() const = 0;                                 // list of dicts: name, source, kind, text, filename, line
+};
+
+}  // namespace pellucid::guard
