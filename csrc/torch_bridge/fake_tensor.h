@@ -1,0 +1,29 @@
+// Fake tensors: torch.Tensor objects with shape, stride, dtype, device and autograd state but no data. This header is what the
+// translator sees: Python objects only, no torch.
+#pragma once
+#include "py/ref.h"
+
+namespace pellucid::bridge {
+
+// A fake of a real tensor: class (torch.Tensor or torch.nn.Parameter), sizes, strides, offset, dtype, device, requires_grad, is_leaf.
+// Null with a Python exception set when it can't be had (sparse, nested, subclass, symbolic ...).
+py::Ref fake_from_real(PyObject* tensor);
+
+bool is_fake(PyObject* object);  // a fake tensor made here
+
+// While one lives, every torch operator called on this thread, factories too, runs on fakes: shapes are computed, no kernel runs.
+class FakeScope {
+ public:
+  FakeScope();
+  ~FakeScope();
+  FakeScope(const FakeScope&) = delete;
+  FakeScope& operator=(const FakeScope&) = delete;
+
+ private:
+  bool was_included_;
+};
+
+// True when the exception that is set says "this operator's result depends on values" (item, nonzero, equal ...): a graph break.
+bool is_data_dependent_error();
+
+}  // namespace pellucid::bridge
