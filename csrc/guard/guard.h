@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "py/ref.h"
@@ -23,7 +24,7 @@ enum class Kind : uint8_t {
   kGlobalLacks,    // payload: name not in func.__globals__ (the builtin is used)
   kTensor,         // payload: the example tensor: class, keys, dtype, device, layout, rank, sizes, strides, requires_grad
   kSame,           // other: x is other
-  kDistinct,       // other: x is not other
+  kDistinct,       // other: x is not other; or group: no two of the group's sources are one object (cheap for many)
   kFunctionCode,   // payload: x.__code__ is payload
   kNoDefaults,     // x.__defaults__ (or, number 1, x.__kwdefaults__) is None or empty
   kCellEmpty,      // the cell x is empty
@@ -42,7 +43,8 @@ struct Guard {
   const source::Source* other = nullptr;
   py::Ref payload, expected;
   Py_ssize_t number = -1;
-  UserLocation where;
+  UserLocation where = {};
+  std::vector<const source::Source*> group = {};
 };
 
 class GuardSet {  // what the translator fills; adding the same guard twice is free
@@ -53,12 +55,13 @@ class GuardSet {  // what the translator fills; adding the same guard twice is f
 
  private:
   std::vector<Guard> guards_;
+  std::unordered_multimap<const source::Source*, size_t> by_source_;
 };
 
 // The frame as guards see it: the function and its fast locals at entry (arguments bound; cells not yet made).
 struct FrameView {
-  PyObject* func = nullptr;            // exact function object
-  PyObject* const* locals = nullptr;   // co_nlocalsplus slots, only arguments are non-null
+  PyObject* func = nullptr;           // exact function object
+  PyObject* const* locals = nullptr;  // co_nlocalsplus slots, only arguments are non-null
 };
 
 enum class Verdict : uint8_t { kHit, kMiss, kError };  // kError: a Python exception is set that names the guard
@@ -70,9 +73,9 @@ class GuardProgram {
   static std::unique_ptr<GuardProgram> compile(const GuardSet& guards, const std::vector<const source::Source*>& block,
                                                std::shared_ptr<source::Arena> arena, const FrameView& frame);
   virtual ~GuardProgram() = default;
-  virtual Verdict check(const FrameView& frame) noexcept = 0;             // the hot path: no allocation, borrowed references only
-  virtual bool valid() const = 0;                                         // false once a weakly held object was freed
-  virtual PyObject* const* block() const = 0;                             // block inputs as verified by the last hit (borrowed)
+  virtual Verdict check(const FrameView& frame) noexcept = 0;  // the hot path: no allocation, borrowed references only
+  virtual bool valid() const = 0;                              // false once a weakly held object was freed
+  virtual PyObject* const* block() const = 0;                  // block inputs as verified by the last hit (borrowed)
   virtual size_t block_size() const = 0;
   virtual std::vector<std::string> failures(const FrameView& frame) = 0;  // every failing guard with its values, for people
   virtual std::string check_fn_text() const = 0;                          // def check(L, G, ...): the same program as Python
