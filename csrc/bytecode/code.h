@@ -41,7 +41,7 @@ struct Code {
   std::vector<LocalKind> localsplus_kinds;
   int argcount = 0, posonly = 0, kwonly = 0, flags = 0, firstlineno = 0, stacksize = 0;
   py::Ref filename, name, qualname;
-  int nlocals() const;   // entries that are kLocal or kLocalCell
+  int nlocals() const;      // entries that are kLocal or kLocalCell
   int n_arguments() const;  // all parameters, *args and **kwargs included, in localsplus order
 };
 

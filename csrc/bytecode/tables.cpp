@@ -21,12 +21,8 @@ constexpr Tables empty(int version) {
 }
 
 constexpr void add(Tables& to, int number, Op op, int caches, int flags, int effect, int jump_effect) {
-  to.by_number[number] = OpInfo{op,
-                                true,
-                                static_cast<uint8_t>(caches),
-                                static_cast<uint16_t>(flags),
-                                static_cast<int8_t>(effect),
-                                static_cast<int8_t>(jump_effect)};
+  to.by_number[number] = OpInfo{
+      op, true, static_cast<uint8_t>(caches), static_cast<uint16_t>(flags), static_cast<int8_t>(effect), static_cast<int8_t>(jump_effect)};
   to.number[static_cast<int>(op)] = static_cast<uint8_t>(number);
 }
 

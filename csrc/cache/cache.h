@@ -18,18 +18,18 @@ struct Region {
   py::Ref backend_name;  // str
   py::Ref options;       // dict or None
   bool fullgraph = false;
-  int dynamic = -1;      // -1 None, 0 False, 1 True
+  int dynamic = -1;  // -1 None, 0 False, 1 True
   bool disabled = false;
   uint64_t id = 0;
 };
 
 struct GuardedCode {
   std::unique_ptr<guard::GuardProgram> guards;
-  py::Ref code;            // the transformed code object; parameters are the original's localsplus arguments, all positional
-  py::Ref function;        // function object over `code` for the last seen (globals, closure); remade when the closure differs
+  py::Ref code;              // the transformed code object; parameters are the original's localsplus arguments, all positional
+  py::Ref function;          // function object over `code` for the last seen (globals, closure); remade when the closure differs
   bool calls_python = true;  // it may run Python code that must be looked at by the hook (graph breaks); false: whole graph
-  py::Ref graph_module;    // or null
-  py::Ref report;          // dict for cache_entries(): graph, backend, code text, breaks ...
+  py::Ref graph_module;      // or null
+  py::Ref report;            // dict for cache_entries(): graph, backend, code text, breaks ...
   uint64_t hits = 0;
   uint32_t successor = 0;
 };

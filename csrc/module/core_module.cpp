@@ -4,7 +4,15 @@
 namespace {
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "pellucid._core", "Capture: guards, cache, symbolic execution and the bridge to torch.", -1, nullptr, nullptr, nullptr, nullptr, nullptr,
+    PyModuleDef_HEAD_INIT,
+    "pellucid._core",
+    "Capture: guards, cache, symbolic execution and the bridge to torch.",
+    -1,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 bool bind_all([[maybe_unused]] PyObject* module) {
@@ -18,7 +26,8 @@ bool bind_all([[maybe_unused]] PyObject* module) {
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit__core() {
+// Not PyMODINIT_FUNC: on 3.8 that leaves the function hidden.
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {
   PyObject* module = PyModule_Create(&definition);
   if (module != nullptr && !bind_all(module)) Py_CLEAR(module);
   return module;

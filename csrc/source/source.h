@@ -35,7 +35,7 @@ struct Source {
   const Source* base = nullptr;
   PyObject* key = nullptr;  // owned by the arena
   Py_ssize_t index = -1;
-  std::string name;         // as Python text: L['x'].layers[0], G['torch'].abs
+  std::string name;  // as Python text: L['x'].layers[0], G['torch'].abs
 };
 
 class Arena {  // owns sources; kept alive by the capture and then by the cache entry
@@ -44,9 +44,9 @@ class Arena {  // owns sources; kept alive by the capture and then by the cache 
   const Source* free_cell(Py_ssize_t index, PyObject* name);
   const Source* global(PyObject* name);
   const Source* constant(PyObject* object);
-  const Source* keyed(Kind kind, const Source* base, PyObject* key);        // kInstanceItem, kAttr, kClassAttr, kDictItem, kKwDefault
-  const Source* indexed(Kind kind, const Source* base, Py_ssize_t index);   // kItem, kDefault, kClosureCell
-  const Source* derived(Kind kind, const Source* base);                     // kCellContents, kTypeOf, kDictOf, kBoundSelf, kBoundFunc
+  const Source* keyed(Kind kind, const Source* base, PyObject* key);       // kInstanceItem, kAttr, kClassAttr, kDictItem, kKwDefault
+  const Source* indexed(Kind kind, const Source* base, Py_ssize_t index);  // kItem, kDefault, kClosureCell
+  const Source* derived(Kind kind, const Source* base);                    // kCellContents, kTypeOf, kDictOf, kBoundSelf, kBoundFunc
   const std::deque<Source>& all() const { return sources_; }
 
  private:

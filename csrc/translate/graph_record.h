@@ -14,10 +14,10 @@ enum class NodeOp : uint8_t { kPlaceholder, kCallFunction, kCallMethod, kGetAttr
 struct Arg {  // an argument of a node: another node's value, a constant, or a container of arguments
   enum class Kind : uint8_t { kNode, kConst, kTuple, kList, kDict, kSlice };
   Kind kind = Kind::kConst;
-  uint32_t node = 0;         // kNode: index into GraphRecord::nodes
-  py::Ref constant;          // kConst
-  std::vector<Arg> items;    // kTuple, kList, kSlice (start, stop, step), kDict (values)
-  std::vector<py::Ref> keys; // kDict
+  uint32_t node = 0;          // kNode: index into GraphRecord::nodes
+  py::Ref constant;           // kConst
+  std::vector<Arg> items;     // kTuple, kList, kSlice (start, stop, step), kDict (values)
+  std::vector<py::Ref> keys;  // kDict
 };
 
 struct StackEntry {  // the user's call stack at a node, innermost first through `parent`; shared between nodes
@@ -35,14 +35,14 @@ struct ModuleEntry {  // nn_module_stack, innermost first through `parent`
 
 struct GraphNode {
   NodeOp op = NodeOp::kCallFunction;
-  py::Ref target;     // kCallFunction: the callable; kCallMethod, kGetAttr, kPlaceholder: str
-  std::string name;   // placeholders: made from the source, "l_x_"; others: empty, named by fx from the target
+  py::Ref target;    // kCallFunction: the callable; kCallMethod, kGetAttr, kPlaceholder: str
+  std::string name;  // placeholders: made from the source, "l_x_"; others: empty, named by fx from the target
   std::vector<Arg> args;
   std::vector<std::pair<py::Ref, Arg>> kwargs;
-  py::Ref example_value;   // a fake tensor, tuple of them, number ...
-  int32_t stack = -1;      // index into GraphRecord::stacks
-  int32_t module = -1;     // index into GraphRecord::modules
-  bool dead = false;       // left out: removed by dead-code elimination
+  py::Ref example_value;  // a fake tensor, tuple of them, number ...
+  int32_t stack = -1;     // index into GraphRecord::stacks
+  int32_t module = -1;    // index into GraphRecord::modules
+  bool dead = false;      // left out: removed by dead-code elimination
   // placeholders only
   std::string source_name;  // "L['x']"
   py::Ref real_input;       // the example input given to the backend

@@ -9,10 +9,10 @@
 namespace pellucid::translate {
 
 enum class Outcome : uint8_t {
-  kCaptured,   // `entry` is set
-  kSkip,       // this code can't or should not be captured: never ask again (`reason`)
-  kRunAsIs,    // run this call as written, ask again next time (`reason`)
-  kError,      // a Python exception is set and is to be raised (fullgraph, backend errors, KeyboardInterrupt)
+  kCaptured,  // `entry` is set
+  kSkip,      // this code can't or should not be captured: never ask again (`reason`)
+  kRunAsIs,   // run this call as written, ask again next time (`reason`)
+  kError,     // a Python exception is set and is to be raised (fullgraph, backend errors, KeyboardInterrupt)
 };
 
 struct Result {

@@ -38,10 +38,10 @@ class Tracer {
     variables_.push_back(std::move(owned));
     return variable;
   }
-  PyObject* keep(PyObject* borrowed);          // takes a reference for the capture's life; returns the same object
-  PyObject* keep_new(PyObject* owned);         // takes over a reference
-  PyObject* intern(const char* text);          // an interned str, kept
-  Variable* constant(PyObject* borrowed);      // ConstantVariable, or tuple of them
+  PyObject* keep(PyObject* borrowed);      // takes a reference for the capture's life; returns the same object
+  PyObject* keep_new(PyObject* owned);     // takes over a reference
+  PyObject* intern(const char* text);      // an interned str, kept
+  Variable* constant(PyObject* borrowed);  // ConstantVariable, or tuple of them
   Variable* constant_new(PyObject* owned);
   Variable* none() { return constant(Py_None); }
   Variable* boolean(bool value) { return constant(value ? Py_True : Py_False); }
@@ -52,10 +52,10 @@ class Tracer {
   DictVariable* dict(PyTypeObject* type = &PyDict_Type);
 
   // -- outside objects (variables/build.cpp)
-  Variable* lazy(PyObject* real, const source::Source* source);   // no guard yet
-  Variable* force(Variable* variable);                            // resolves a lazy one: guards are installed. Never null
-  Variable* known_object(PyObject* real);                         // an object that needs no guard: builtins, classes reached through constants
-  Variable* outside(PyObject* real) const;                        // the variable already made for this object, or null
+  Variable* lazy(PyObject* real, const source::Source* source);  // no guard yet
+  Variable* force(Variable* variable);                           // resolves a lazy one: guards are installed. Never null
+  Variable* known_object(PyObject* real);   // an object that needs no guard: builtins, classes reached through constants
+  Variable* outside(PyObject* real) const;  // the variable already made for this object, or null
 
   // -- guards
   source::Arena& sources() { return *arena_; }
@@ -64,26 +64,26 @@ class Tracer {
   void guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b);  // kSame, kDistinct
 
   // -- failures
-  Failed fail(Reason reason, std::string detail);                 // graph break
-  Failed raise(Variable* exception);                              // the traced program raises
+  Failed fail(Reason reason, std::string detail);  // graph break
+  Failed raise(Variable* exception);               // the traced program raises
   Failed raise_new(PyObject* exception_type, const char* format, ...);
-  Failed raise_python_error();                                    // the Python exception that is set becomes one of the traced program
-  Failed fatal();                                                 // the Python exception that is set leaves the capture
+  Failed raise_python_error();  // the Python exception that is set becomes one of the traced program
+  Failed fatal();               // the Python exception that is set leaves the capture
   Failed skip_frame(Reason reason, std::string detail);
 
   // -- control, by the translator
   virtual Answer call_function(FunctionVariable* function, Arguments arguments) = 0;  // inlines: pushes a frame (null), or a generator
-  virtual Answer wait(Answer answer) = 0;                        // runs a pushed frame to its end
+  virtual Answer wait(Answer answer) = 0;                                             // runs a pushed frame to its end
   virtual Answer resume_generator(GeneratorVariable* generator, Variable* sent) = 0;  // wait() on it; raises StopIteration at its end
   virtual Answer throw_into_generator(GeneratorVariable* generator, Variable* exception) = 0;
-  virtual Variable* handled_exception() = 0;                     // sys.exc_info()[1] as traced, or null
+  virtual Variable* handled_exception() = 0;  // sys.exc_info()[1] as traced, or null
   virtual uint64_t instruction_count() const = 0;
   virtual const guard::UserLocation& location() = 0;
 
   // -- tensor work, by the translator's output graph (translate/output_graph.cpp)
   // Runs `target` on the fakes, records the node, wraps the result. method_name non-null: a method call on arguments.positional[0].
   virtual Answer torch_operator(PyObject* target, PyObject* method_name, const Arguments& arguments) = 0;
-  virtual Answer tensor_input(PyObject* tensor, const source::Source* source) = 0;    // placeholder for an outside tensor
+  virtual Answer tensor_input(PyObject* tensor, const source::Source* source) = 0;  // placeholder for an outside tensor
   virtual Answer wrap_result(PyObject* fake_result, uint32_t node) = 0;
 
   // -- changed variables, in order of first change (side effects written back at the end)
@@ -107,58 +107,60 @@ class Tracer {
   guard::GuardSet guards_;
   std::vector<std::unique_ptr<Variable>> variables_;
   std::vector<py::Ref> kept_;
-  std::unordered_map<PyObject*, Variable*> outside_;   // identity: one variable per outside object
+  std::unordered_map<PyObject*, Variable*> outside_;  // identity: one variable per outside object
   std::vector<Variable*> changed_;
   std::vector<std::unique_ptr<Failure>> failures_;
   std::unordered_map<std::string, PyObject*> interned_;
 };
 
 // -- what values do. One function per protocol; the files beside this one implement them by kind.
-PyTypeObject* type_of(Variable* v);                                       // v forced; null if not known (never for what is modelled)
-PyObject* known(Tracer& t, Variable* v);                                  // the real object if wholly known (tuples, slices of constants too), else null; borrowed
-std::string describe(Variable* v);                                        // for messages: "Tensor", "list of 3", "function f"
+PyTypeObject* type_of(Variable* v);       // v forced; null if not known (never for what is modelled)
+PyObject* known(Tracer& t, Variable* v);  // the real object if wholly known (tuples, slices of constants too), else null; borrowed
+std::string describe(Variable* v);        // for messages: "Tensor", "list of 3", "function f"
 
-Answer get_attribute(Tracer& t, Variable* object, PyObject* name);        // attribute.cpp
+Answer get_attribute(Tracer& t, Variable* object, PyObject* name);  // attribute.cpp
 Status set_attribute(Tracer& t, Variable* object, PyObject* name, Variable* value);
 Status delete_attribute(Tracer& t, Variable* object, PyObject* name);
 Result<bool> has_attribute(Tracer& t, Variable* object, PyObject* name);
-Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name);            // object.__getattribute__
+Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name);             // object.__getattribute__
 Status generic_set_attribute(Tracer& t, Variable* object, PyObject* name, Variable* value);  // object.__setattr__; value null: delete
-Answer class_lookup(Tracer& t, Variable* object, PyObject* name);         // type(object)'s MRO, unbound; value null: nothing. Guarded
-Answer call_special(Tracer& t, Variable* object, const char* name, Arguments arguments);    // type(object).name(object, ...); AttributeError-free: fails if absent
+Answer class_lookup(Tracer& t, Variable* object, PyObject* name);  // type(object)'s MRO, unbound; value null: nothing. Guarded
+Answer call_special(Tracer& t, Variable* object, const char* name,
+                    Arguments arguments);  // type(object).name(object, ...); AttributeError-free: fails if absent
 
-Answer call(Tracer& t, Variable* callee, Arguments arguments);            // call.cpp
-Answer call_method(Tracer& t, Variable* self, PyObject* name, Arguments arguments);  // builtin types' methods: method.cpp and by kind
-Answer instantiate(Tracer& t, Variable* cls, Arguments arguments);        // object.cpp
+Answer call(Tracer& t, Variable* callee, Arguments arguments);                            // call.cpp
+Answer call_method(Tracer& t, Variable* self, PyObject* name, Arguments arguments);       // builtin types' methods: method.cpp and by kind
+Answer instantiate(Tracer& t, Variable* cls, Arguments arguments);                        // object.cpp
 Answer call_builtin(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled);  // builtins/: table keyed by the callable
-Answer fold_call(Tracer& t, PyObject* callable, const Arguments& arguments, bool* handled);  // constant.cpp: pure C callable on known arguments
-Answer call_torch(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled);    // torch.cpp: operators and state queries
+Answer fold_call(Tracer& t, PyObject* callable, const Arguments& arguments,
+                 bool* handled);                                                        // constant.cpp: pure C callable on known arguments
+Answer call_torch(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled);  // torch.cpp: operators and state queries
 Answer call_tensor_method(Tracer& t, TensorVariable* self, PyObject* name, Arguments& arguments);
 Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name);
 Status set_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name, Variable* value);
 
-Result<bool> truth(Tracer& t, Variable* v);                               // operators.cpp; Break data_dependent_branch for tensors
-Result<int> maybe_truth(Tracer& t, Variable* v);                          // 0, 1; -1: only the data tells (tensor)
-Answer unary(Tracer& t, const char* special, Variable* v);                // "neg", "pos", "invert"
-Answer binary(Tracer& t, int operation, Variable* a, Variable* b);        // NB_ADD ... NB_INPLACE_XOR
-Answer compare(Tracer& t, int operation, Variable* a, Variable* b);       // Py_LT ...
-Result<bool> identical(Tracer& t, Variable* a, Variable* b);              // `is`
+Result<bool> truth(Tracer& t, Variable* v);                          // operators.cpp; Break data_dependent_branch for tensors
+Result<int> maybe_truth(Tracer& t, Variable* v);                     // 0, 1; -1: only the data tells (tensor)
+Answer unary(Tracer& t, const char* special, Variable* v);           // "neg", "pos", "invert"
+Answer binary(Tracer& t, int operation, Variable* a, Variable* b);   // NB_ADD ... NB_INPLACE_XOR
+Answer compare(Tracer& t, int operation, Variable* a, Variable* b);  // Py_LT ...
+Result<bool> identical(Tracer& t, Variable* a, Variable* b);         // `is`
 Answer contains(Tracer& t, Variable* container, Variable* item);
-Result<bool> equal(Tracer& t, Variable* a, Variable* b);                  // a == b as a known truth
+Result<bool> equal(Tracer& t, Variable* a, Variable* b);  // a == b as a known truth
 
-Answer get_item(Tracer& t, Variable* container, Variable* key);           // item.cpp
+Answer get_item(Tracer& t, Variable* container, Variable* key);  // item.cpp
 Status set_item(Tracer& t, Variable* container, Variable* key, Variable* value);
 Status delete_item(Tracer& t, Variable* container, Variable* key);
 Result<Py_ssize_t> length(Tracer& t, Variable* v);
 
-Answer get_iterator(Tracer& t, Variable* v);                              // iterate.cpp
-Result<bool> next(Tracer& t, Variable* iterator, Variable** value);       // false: exhausted
-Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable);     // list(iterable)
+Answer get_iterator(Tracer& t, Variable* v);                           // iterate.cpp
+Result<bool> next(Tracer& t, Variable* iterator, Variable** value);    // false: exhausted
+Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable);  // list(iterable)
 
 // dict entries, keys by hash and equality of the known key object (container.cpp)
-Result<PyObject*> dict_key(Tracer& t, Variable* key);                     // the object that stands for a key: known value, or an outside object's identity
+Result<PyObject*> dict_key(Tracer& t, Variable* key);  // the object that stands for a key: known value, or an outside object's identity
 Variable* dict_key_variable(Tracer& t, DictVariable* dict, PyObject* key);
-Variable* dict_find(DictVariable* dict, PyObject* key);                   // null: absent
+Variable* dict_find(DictVariable* dict, PyObject* key);  // null: absent
 void dict_store(Tracer& t, DictVariable* dict, PyObject* key, Variable* value);
 bool dict_remove(Tracer& t, DictVariable* dict, PyObject* key);
 

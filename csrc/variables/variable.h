@@ -12,36 +12,36 @@
 namespace pellucid::variables {
 
 enum class Kind : uint8_t {
-  kNull,             // the NULL that CPython pushes below a callable
-  kLazy,             // a value from outside that nobody has looked at yet: no guard
-  kConstant,         // immutable and wholly known: numbers, strings, None, dtype, range, slice of constants ...
-  kTensor,           // a node of the graph, with its fake
-  kTuple,            // tuple, torch.Size, namedtuples
+  kNull,      // the NULL that CPython pushes below a callable
+  kLazy,      // a value from outside that nobody has looked at yet: no guard
+  kConstant,  // immutable and wholly known: numbers, strings, None, dtype, range, slice of constants ...
+  kTensor,    // a node of the graph, with its fake
+  kTuple,     // tuple, torch.Size, namedtuples
   kList,
-  kDict,             // dict, OrderedDict, defaultdict
-  kSet,              // set or frozenset of known keys
-  kSlice,            // a slice with a part that is not constant
-  kFunction,         // a Python function, from outside or made by the traced program
-  kBoundMethod,      // Python method: function and self
-  kBuiltinMethod,    // method `name` of a container, constant, tensor ... variable: called by name
-  kObject,           // any other object: instance, class, module, C function; known by identity or type, or created here
+  kDict,           // dict, OrderedDict, defaultdict
+  kSet,            // set or frozenset of known keys
+  kSlice,          // a slice with a part that is not constant
+  kFunction,       // a Python function, from outside or made by the traced program
+  kBoundMethod,    // Python method: function and self
+  kBuiltinMethod,  // method `name` of a container, constant, tensor ... variable: called by name
+  kObject,         // any other object: instance, class, module, C function; known by identity or type, or created here
   kCell,
   kIterator,
   kDictView,
   kSuper,
-  kPartial,          // functools.partial
-  kGenerator,        // a suspended translator frame
+  kPartial,    // functools.partial
+  kGenerator,  // a suspended translator frame
 };
 
 struct Variable {
   explicit Variable(Kind kind_) : kind(kind_) {}
   virtual ~Variable() = default;
   const Kind kind;
-  bool changed = false;                      // differs from the object outside: side effects must write it back
-  bool consumed = false;                     // codegen bookkeeping: needs its own identity
-  const source::Source* source = nullptr;    // where generated code reads it; null: made by the traced program
-  PyObject* real = nullptr;                  // the object outside (kept alive by the capture) or a known value
-  uint64_t born = 0;                         // number of the instruction that made it
+  bool changed = false;                    // differs from the object outside: side effects must write it back
+  bool consumed = false;                   // codegen bookkeeping: needs its own identity
+  const source::Source* source = nullptr;  // where generated code reads it; null: made by the traced program
+  PyObject* real = nullptr;                // the object outside (kept alive by the capture) or a known value
+  uint64_t born = 0;                       // number of the instruction that made it
 };
 
 struct NullVariable : Variable {
@@ -60,8 +60,8 @@ struct ConstantVariable : Variable {  // real: the value
 struct TensorVariable : Variable {
   TensorVariable() : Variable(Kind::kTensor) {}
   uint32_t node = 0;
-  PyObject* fake = nullptr;                               // kept by the graph record
-  PyTypeObject* type = nullptr;                           // torch.Tensor or torch.nn.Parameter
+  PyObject* fake = nullptr;                                 // kept by the graph record
+  PyTypeObject* type = nullptr;                             // torch.Tensor or torch.nn.Parameter
   std::vector<std::pair<PyObject*, Variable*>> attributes;  // Python attributes set by the traced program
 };
 
@@ -78,7 +78,7 @@ struct ListVariable : Variable {
 
 struct DictVariable : Variable {
   DictVariable() : Variable(Kind::kDict) {}
-  py::Ref index;  // a real dict: key -> position in `entries` (int)
+  py::Ref index;                                         // a real dict: key -> position in `entries` (int)
   std::vector<std::pair<PyObject*, Variable*>> entries;  // in order; value null: deleted
   size_t live = 0;
   uint32_t version = 0;  // bumped when a key is added or removed: iterators notice
@@ -110,8 +110,8 @@ struct FunctionVariable : Variable {
   PyObject* globals = nullptr;
   PyObject* name = nullptr;
   PyObject* qualname = nullptr;
-  Variable* defaults = nullptr;     // tuple or null
-  Variable* kwdefaults = nullptr;   // dict or null
+  Variable* defaults = nullptr;    // tuple or null
+  Variable* kwdefaults = nullptr;  // dict or null
   Variable* annotations = nullptr;
   std::vector<CellVariable*> closure;
   std::vector<std::pair<PyObject*, Variable*>> attributes;  // set by the traced program, or read from outside
@@ -132,14 +132,14 @@ struct BuiltinMethodVariable : Variable {
 struct ObjectVariable : Variable {
   ObjectVariable() : Variable(Kind::kObject) {}
   PyTypeObject* type = nullptr;
-  bool by_identity = false;          // guarded by identity: everything below it is anchored
-  bool existed = true;               // false: created by the traced program
+  bool by_identity = false;            // guarded by identity: everything below it is anchored
+  bool existed = true;                 // false: created by the traced program
   Variable* class_variable = nullptr;  // of a created object
   struct Attribute {
     PyObject* name;
-    Variable* value;                 // null: deleted
-    bool written;                    // by the traced program; false: only read
-    bool slot;                       // stored through a member descriptor, not in the __dict__
+    Variable* value;  // null: deleted
+    bool written;     // by the traced program; false: only read
+    bool slot;        // stored through a member descriptor, not in the __dict__
   };
   std::vector<Attribute> attributes;
   std::vector<Variable*> arguments;  // exceptions: args
@@ -148,14 +148,27 @@ struct ObjectVariable : Variable {
 
 struct IteratorVariable : Variable {
   IteratorVariable() : Variable(Kind::kIterator) {}
-  enum class Form : uint8_t { kSequence, kDict, kEnumerate, kZip, kMap, kFilter, kChain, kRepeat, kCount, kIslice, kReversed, kCallable } form = Form::kSequence;
-  Variable* over = nullptr;          // kSequence: list or tuple (live); kDict: the dict
-  std::vector<Variable*> inner;      // iterators of zip, map, chain ...
-  Variable* function = nullptr;      // kMap, kFilter
-  Py_ssize_t index = 0;              // next position; kEnumerate: next number
-  Py_ssize_t stop = -1, step = 1;    // kRepeat, kIslice
-  uint8_t which = 0;                 // kDict: 0 keys, 1 values, 2 items
-  uint32_t version = 0;              // kDict: of the dict when the iterator was made
+  enum class Form : uint8_t {
+    kSequence,
+    kDict,
+    kEnumerate,
+    kZip,
+    kMap,
+    kFilter,
+    kChain,
+    kRepeat,
+    kCount,
+    kIslice,
+    kReversed,
+    kCallable
+  } form = Form::kSequence;
+  Variable* over = nullptr;        // kSequence: list or tuple (live); kDict: the dict
+  std::vector<Variable*> inner;    // iterators of zip, map, chain ...
+  Variable* function = nullptr;    // kMap, kFilter
+  Py_ssize_t index = 0;            // next position; kEnumerate: next number
+  Py_ssize_t stop = -1, step = 1;  // kRepeat, kIslice
+  uint8_t which = 0;               // kDict: 0 keys, 1 values, 2 items
+  uint32_t version = 0;            // kDict: of the dict when the iterator was made
   bool strict = false, exhausted = false;
 };
 

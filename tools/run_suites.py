@@ -1,0 +1,181 @@
+"""Runs the test suites one after another, prints what each took, and fails if any failed or if one found nothing to run.
+
+Expects a developer build (`make build`). A suite is a list of commands; this file knows how to start them, nothing of what they test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Callable, Dict, Iterator, List, Optional
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Python tests that are worth their time under sanitizers: the layers that work on raw memory and need no torch.
+SANITIZED_AREAS = ("bytecode", "hook")
+
+
+class SuiteError(Exception):
+    """A suite failed; the text says what and how."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one suite."""
+
+    name: str
+    seconds: float
+    error: Optional[str]
+
+
+def run(command: List[str], env: Optional[Dict[str, str]] = None) -> None:
+    """Runs a command with its output on ours; SuiteError where it fails."""
+    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL).returncode
+    if status != 0:
+        raise SuiteError(f"{' '.join(command)}: exit status {status}")
+
+
+def ctest(build: pathlib.Path) -> List[str]:
+    """The command for a build's C++ tests: an error without test programs (and each program fails where it has no test)."""
+    return ["ctest", "--test-dir", str(build), "--no-tests=error", "--output-on-failure"]
+
+
+def test_areas(parent: pathlib.Path) -> List[pathlib.Path]:
+    """The folders under `parent` that hold Python tests."""
+    areas = sorted({path.parent for path in parent.glob("*/test_*.py")})
+    if not areas:
+        raise SuiteError(f"no tests under {parent}")
+    return areas
+
+
+def all_commands(commands: Iterator[List[str]], env: Optional[Dict[str, str]] = None) -> None:
+    """Runs every command even if one fails, so that one run shows all failures."""
+    errors = []
+    for command in commands:
+        try:
+            run(command, env)
+        except SuiteError as error:
+            errors.append(str(error))
+    if errors:
+        raise SuiteError("; ".join(errors))
+
+
+def lint(_jobs: int) -> None:
+    """Layers, formatting, ruff, mypy."""
+    run(["make", "--no-print-directory", "lint"])
+
+
+def cpp(_jobs: int) -> None:
+    """GoogleTest programs."""
+    run(ctest(ROOT / "build" / "dev"))
+
+
+def interpreters(jobs: int) -> None:
+    """_bytecode built for, and imported by, every CPython found."""
+    run([sys.executable, "tools/find_pythons.py"])
+    run([sys.executable, "tools/build_bytecode.py", "--jobs", str(jobs), "--check"])
+
+
+def python(_jobs: int) -> None:
+    """Every area of tests/py in an interpreter of its own: none can lean on what another left behind."""
+    times = []
+
+    def commands() -> Iterator[List[str]]:
+        for area in test_areas(ROOT / "tests" / "py"):
+            started = time.monotonic()
+            print(f"-- tests/py/{area.name}", flush=True)
+            yield [sys.executable, "-m", "pytest", str(area)]
+            times.append(f"{area.name} {time.monotonic() - started:.1f} s")
+
+    try:
+        all_commands(commands())
+    finally:
+        print("-- " + ", ".join(times), flush=True)
+
+
+def sanitizers(jobs: int) -> None:
+    """AddressSanitizer and UBSan over the C++ tests and the Python tests of the lower layers."""
+    folder = ROOT / "build" / "asan"
+    if not (folder / "build.ninja").exists():
+        run(["cmake", "--preset", "asan", f"-DPython_EXECUTABLE={sys.executable}", "-DPELLUCID_CORE=ON"])
+    run(["cmake", "--build", str(folder), "-j", str(jobs)])
+    # Leaks: CPython and torch keep much for the life of a process. The new/delete check mistakes torch's allocations for ours.
+    options = {
+        "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0:abort_on_error=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+    }
+    run(ctest(folder), options)
+    package = sanitized_package(folder)
+    areas = [ROOT / "tests" / "py" / name for name in SANITIZED_AREAS if (ROOT / "tests" / "py" / name).is_dir()]
+    if areas:
+        preload = " ".join(compiler_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
+        env = {**options, "LD_PRELOAD": preload, "PYTHONPATH": str(package), "PELLUCID_SANITIZED": "1"}
+        search = "pythonpath=" + " ".join((str(package), "tools"))
+        all_commands(([sys.executable, "-m", "pytest", "-o", search, "-p", "no:cacheprovider", str(area)] for area in areas), env)
+
+
+def compiler_library(name: str) -> str:
+    """Where the compiler keeps a library of its own."""
+    done = subprocess.run(["g++", "-print-file-name=" + name], check=True, stdout=subprocess.PIPE, text=True)
+    return str(pathlib.Path(done.stdout.strip()).resolve())
+
+
+def sanitized_package(folder: pathlib.Path) -> pathlib.Path:
+    """A folder to import pellucid from: the Python sources, by links, with the sanitized extension modules."""
+    package = folder / "package" / "pellucid"
+    package.mkdir(parents=True, exist_ok=True)
+    for old in package.iterdir():
+        old.unlink()
+    sources = [path for path in (ROOT / "src" / "pellucid").iterdir() if path.suffix != ".so" and path.name != "__pycache__"]
+    for path in [*sources, *folder.glob("_*.so")]:
+        (package / path.name).symlink_to(path)
+    return package.parent
+
+
+SUITES: Dict[str, Callable[[int], None]] = {
+    "lint": lint,
+    "cpp": cpp,
+    "interpreters": interpreters,
+    "python": python,
+    "sanitizers": sanitizers,
+}
+
+
+def run_suite(name: str, jobs: int) -> Outcome:
+    """Runs one suite with a headline; never raises for a failure of the suite."""
+    print(f"\n==== {name}: {(SUITES[name].__doc__ or '').partition(chr(10))[0]}", flush=True)
+    started = time.monotonic()
+    error = None
+    try:
+        SUITES[name](jobs)
+    except SuiteError as failure:
+        error = str(failure)
+    seconds = time.monotonic() - started
+    print(f"==== {name}: {'ok' if error is None else 'FAILED'} in {seconds:.1f} s", flush=True)
+    return Outcome(name, seconds, error)
+
+
+def main(arguments: List[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", action="append", choices=sorted(SUITES), help="may be given several times")
+    parser.add_argument("--skip", action="append", choices=sorted(SUITES), default=[])
+    options = parser.parse_args(arguments)
+    names = [name for name in SUITES if name not in options.skip and (options.only is None or name in options.only)]
+    if not names:
+        print("no suite left to run")
+        return 1
+    outcomes = [run_suite(name, options.jobs) for name in names]
+    print()
+    for outcome in outcomes:
+        print(f"{outcome.name:14s} {outcome.seconds:8.1f} s  {outcome.error or 'ok'}")
+    return 1 if any(outcome.error for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
