@@ -56,6 +56,8 @@ class Tracer {
   Variable* force(Variable* variable);                           // resolves a lazy one: guards are installed. Never null
   Variable* known_object(PyObject* real);   // an object that needs no guard: builtins, classes reached through constants
   Variable* outside(PyObject* real) const;  // the variable already made for this object, or null
+  CellVariable* outside_cell(PyObject* cell, const source::Source* source);
+  Result<Variable*> cell_contents(CellVariable* cell);  // null: the cell is empty
 
   // -- guards
   source::Arena& sources() { return *arena_; }

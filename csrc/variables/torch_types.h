@@ -1,0 +1,19 @@
+// The classes of torch that variables must recognise, looked up once at the first capture. Python objects only.
+#pragma once
+#include "py/python.h"
+
+namespace pellucid::variables {
+
+struct TorchTypes {
+  PyTypeObject *tensor_base, *tensor, *parameter, *buffer, *size, *dtype, *device, *layout, *memory_format, *module, *generator;
+  PyTypeObject *op_overload, *op_overload_packet, *parameter_list;
+  PyTypeObject *enum_meta, *partial;
+  PyTypeObject *ordered_dict, *default_dict;
+  PyObject *module_getattr, *module_setattr, *module_call;  // functions of torch.nn.Module
+  PyObject* torch;                                           // the module
+};
+
+// Null with a Python exception set when torch can't be imported.
+const TorchTypes* torch_types();
+
+}  // namespace pellucid::variables
