@@ -8,6 +8,7 @@ PY := $(VENV)/bin/python
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/src
 CPP_FILES = $(shell git ls-files --cached --others --exclude-standard 'csrc/*.h' 'csrc/*.cpp' 'csrc/*.c' 'tests/cpp/*.h' 'tests/cpp/*.cpp' ':!csrc/*/generated/*')
+EXAMPLES = examples/toy_example.py $(filter-out examples/toy_example.py,$(wildcard examples/*.py))
 PRESET_FLAGS = -DPython_EXECUTABLE=$(abspath $(PY)) -DPELLUCID_CORE=ON
 
 .PHONY: help setup build demo test wheel fuzz bench sanitize bytecode-all lint format clean
@@ -29,7 +30,7 @@ build: setup  ## incremental build into src/pellucid (PRESET=dev or release)
 
 demo:  ## build with optimisation and run the examples
 	@$(MAKE) --no-print-directory build PRESET=release
-	@set -e; for program in examples/*.py; do echo "== $$program"; $(PY) $$program; done
+	@set -e; for program in $(EXAMPLES); do echo "== $$program"; $(PY) $$program; done
 
 test: build  ## lints, C++ and Python unit tests, goldens, sanitizers; prints the time of each
 	$(PY) tools/run_suites.py --jobs $(JOBS)
