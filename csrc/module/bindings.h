@@ -6,7 +6,7 @@
 
 #define PELLUCID_BYTECODE_AREAS(AREA)
 
-#define PELLUCID_CORE_AREAS(AREA)
+#define PELLUCID_CORE_AREAS(AREA) AREA(graph)
 
 namespace pellucid::module {
 
