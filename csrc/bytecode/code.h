@@ -39,6 +39,7 @@ struct Code {
   std::vector<py::Ref> names;             // co_names
   std::vector<py::Ref> localsplus_names;  // in the order of the frame's fast locals (3.11+: LOAD_FAST and LOAD_DEREF index it)
   std::vector<LocalKind> localsplus_kinds;
+  std::vector<bool> localsplus_hidden;  // 3.12: variables of inlined comprehensions that locals() does not show; empty when there are none
   int argcount = 0, posonly = 0, kwonly = 0, flags = 0, firstlineno = 0, stacksize = 0;
   py::Ref filename, name, qualname;
   int nlocals() const;      // entries that are kLocal or kLocalCell

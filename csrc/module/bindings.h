@@ -4,7 +4,7 @@
 #pragma once
 #include "py/python.h"
 
-#define PELLUCID_BYTECODE_AREAS(AREA)
+#define PELLUCID_BYTECODE_AREAS(AREA) AREA(code)
 
 #define PELLUCID_CORE_AREAS(AREA) AREA(graph)
 
