@@ -4,9 +4,12 @@
 #pragma once
 #include "py/python.h"
 
-#define PELLUCID_BYTECODE_AREAS(AREA) AREA(code)
+#define PELLUCID_BYTECODE_AREAS(AREA) \
+  AREA(code)                          \
+  AREA(hook)
 
-#define PELLUCID_CORE_AREAS(AREA) AREA(graph)
+#define PELLUCID_CORE_AREAS(AREA) \
+  AREA(graph)
 
 namespace pellucid::module {
 

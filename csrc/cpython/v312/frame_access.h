@@ -1,0 +1,18 @@
+// The interpreter frame of CPython 3.12: where its function, code and locals are. Included by frame_access.h alone.
+#pragma once
+
+namespace pellucid::cpython {
+
+inline PyObject* frame_function(_PyInterpreterFrame* frame) { return frame->f_funcobj; }
+inline PyCodeObject* frame_code(_PyInterpreterFrame* frame) { return frame->f_code; }
+
+// The frame has not begun: prev_instr points one code unit before the first instruction.
+inline bool frame_at_entry(_PyInterpreterFrame* frame) {
+  return frame->owner == FRAME_OWNED_BY_THREAD && frame->prev_instr == _PyCode_CODE(frame->f_code) - 1;
+}
+
+inline Py_ssize_t request_code_extra(freefunc release) { return PyUnstable_Eval_RequestCodeExtraIndex(release); }
+inline int get_code_extra(PyObject* code, Py_ssize_t index, void** data) { return PyUnstable_Code_GetExtra(code, index, data); }
+inline int set_code_extra(PyObject* code, Py_ssize_t index, void* data) { return PyUnstable_Code_SetExtra(code, index, data); }
+
+}  // namespace pellucid::cpython
