@@ -9,7 +9,9 @@
   AREA(hook)
 
 #define PELLUCID_CORE_AREAS(AREA) \
-  AREA(graph)
+  AREA(graph)                     \
+  AREA(runtime)                   \
+  AREA(testing)
 
 namespace pellucid::module {
 

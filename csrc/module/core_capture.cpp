@@ -1,0 +1,212 @@
+// Capture from the call path's side: one attempt per miss, its outcome kept in the code's cache. Owns the capture flag of the thread;
+// the translator behind translate() knows nothing of it.
+#include "module/core_capture.h"
+
+#include <cstdarg>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "py/ref.h"
+#include "translate/translate.h"
+
+namespace pellucid::module {
+
+namespace {
+
+PyObject* disable_name = nullptr;
+PyObject* original_callable_name = nullptr;
+
+// While a frame is captured no frame is looked at and wrappers run as written, however the capture ends.
+class CaptureScope {
+ public:
+  CaptureScope() : thread_(*hook().thread()), region_(thread_.region), as_written_(thread_.as_written) {
+    thread_.region = nullptr;
+    thread_.as_written = nullptr;
+    hook().begin_capture();
+  }
+  ~CaptureScope() {
+    hook().end_capture();
+    thread_.region = region_;
+    thread_.as_written = as_written_;
+  }
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+ private:
+  cpython::ThreadState& thread_;
+  void* region_;
+  PyObject* as_written_;
+};
+
+// Calls pellucid._events.NAME. Null with an exception set: of the user's logging handlers, or KeyboardInterrupt.
+py::Ref event(const char* name, const char* format, ...) {
+  py::Ref module = py::Ref::steal(PyImport_ImportModule("pellucid._events"));
+  if (!module) return {};
+  py::Ref callable = py::Ref::steal(PyObject_GetAttrString(module.get(), name));
+  if (!callable) return {};
+  va_list values;
+  va_start(values, format);
+  py::Ref arguments = py::Ref::steal(Py_VaBuildValue(format, values));
+  va_end(values);
+  return arguments ? py::Ref::steal(PyObject_CallObject(callable.get(), arguments.get())) : py::Ref();
+}
+
+py::Ref strings(const std::vector<std::string>& texts) {
+  py::Ref list = py::Ref::steal(PyList_New(0));
+  for (const std::string& text : texts) {
+    py::Ref item = py::Ref::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+    if (!list || !item || PyList_Append(list.get(), item.get()) < 0) return {};
+  }
+  return list;
+}
+
+// For each entry, why it does not fit this frame: a list of lists of text.
+py::Ref failures(const cache::CodeCache& cache, const guard::FrameView& frame) {
+  py::Ref list = py::Ref::steal(PyList_New(0));
+  if (!list) return {};
+  auto entries = cache.entries;
+  for (const auto& entry : entries) {
+    std::vector<std::string> reasons =
+        entry->guards->valid() ? entry->guards->failures(frame) : std::vector<std::string>{"a guarded object was freed"};
+    py::Ref texts = strings(reasons);
+    if (!texts || PyList_Append(list.get(), texts.get()) < 0) return {};
+  }
+  return list;
+}
+
+void drop_invalid(cache::CodeCache& cache) {
+  std::vector<std::shared_ptr<cache::GuardedCode>> dropped;  // freed after the cache is whole again
+  std::erase_if(cache.entries, [&dropped](const std::shared_ptr<cache::GuardedCode>& entry) {
+    if (entry->guards->valid()) return false;
+    dropped.push_back(entry);
+    return true;
+  });
+  if (!dropped.empty()) cache.most_recent = 0;
+}
+
+// 0: below the limit; 1: at it; -1: an exception is set.
+int at_limit(const cache::CodeCache& cache) {
+  py::Ref limit = event("cache_size_limit", "()");
+  if (!limit) return -1;
+  long number = PyLong_AsLong(limit.get());
+  if (number == -1 && PyErr_Occurred()) return -1;
+  return static_cast<long>(cache.entries.size()) >= number;
+}
+
+Plan as_written_if(const py::Ref& told) { return {told ? Plan::Next::kAsWritten : Plan::Next::kRaise}; }
+
+Plan internal_fault(cache::CodeCache& cache, const std::string& what) {
+  cache.state = cache::State::kSkip;  // it would fail the same way at every call
+  cache.skip_reason = "internal error: " + what;
+  return as_written_if(event("internal_fault", "(Os#)", cache.code.get(), what.data(), static_cast<Py_ssize_t>(what.size())));
+}
+
+// The transformed code runs with the function's closure, whose length CPython never checks again.
+bool same_free_variables(PyObject* a, PyObject* b) {
+  return reinterpret_cast<PyCodeObject*>(a)->co_nfreevars == reinterpret_cast<PyCodeObject*>(b)->co_nfreevars;
+}
+
+Plan keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry) {
+  std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));  // capture may have reset the region
+  if (cache == nullptr || !mark_transformed(entry->code.get())) return {Plan::Next::kRaise};
+  if (!same_free_variables(entry->code.get(), PyFunction_GET_CODE(function)))
+    return internal_fault(*cache, "the transformed code has other free variables than the function");
+  // This also leaves the verified inputs where the entry's graph call reads them.
+  switch (entry->guards->check(frame)) {
+    case guard::Verdict::kHit:
+      break;
+    case guard::Verdict::kError:
+      return {Plan::Next::kRaise};
+    case guard::Verdict::kMiss: {
+      std::string what = "guards do not hold for the frame that they were made from:";
+      for (const std::string& reason : entry->guards->failures(frame)) what += " " + reason + ";";
+      return internal_fault(*cache, what);
+    }
+  }
+  py::Ref transformed = py::Ref::steal(PyFunction_New(entry->code.get(), PyFunction_GET_GLOBALS(function)));
+  if (!transformed) return {Plan::Next::kRaise};
+  PyObject* closure = PyFunction_GET_CLOSURE(function);
+  if (closure != nullptr && PyFunction_SetClosure(transformed.get(), closure) < 0) return {Plan::Next::kRaise};
+  entry->function = transformed;
+  bool calls_python = entry->calls_python;
+  cache->most_recent = static_cast<uint32_t>(cache->entries.size());
+  cache->entries.push_back(std::move(entry));
+  return {Plan::Next::kRun, transformed.release(), calls_python};
+}
+
+bool marked(PyObject* function, PyObject* name) {
+  PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  if (dict == nullptr) return false;
+  PyObject* value = PyDict_GetItemWithError(dict, name);
+  if (value == nullptr) PyErr_Clear();  // only a dict key whose __eq__ raises: not ours, so not marked
+  return value != nullptr && value != Py_False;
+}
+
+}  // namespace
+
+bool ready_capture() {
+  disable_name = PyUnicode_InternFromString("_torchdynamo_disable");
+  original_callable_name = PyUnicode_InternFromString("_torchdynamo_orig_callable");
+  return disable_name != nullptr && original_callable_name != nullptr;
+}
+
+bool has_disable_mark(PyObject* function) { return marked(function, disable_name); }
+
+bool takes_over(PyObject* function) { return marked(function, original_callable_name); }
+
+Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count) {
+  PyObject* code = PyFunction_GET_CODE(function);
+  std::shared_ptr<cache::CodeCache> cache = cache_of(region, code);
+  if (cache == nullptr) return {Plan::Next::kRaise};
+  // Whoever captures may look at every fast local; callers only have the arguments.
+  std::vector<PyObject*> slots(static_cast<size_t>(reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus), nullptr);
+  std::copy(locals, locals + count, slots.begin());
+  guard::FrameView frame{function, slots.data()};
+
+  drop_invalid(*cache);
+  if (!cache->entries.empty()) {
+    int full = at_limit(*cache);
+    if (full < 0) return {Plan::Next::kRaise};
+    if (full) {
+      cache->state = cache::State::kLimit;
+      py::Ref reasons = failures(*cache, frame);
+      if (!reasons) return {Plan::Next::kRaise};
+      return as_written_if(event("limit_reached", "(OO)", code, reasons.get()));
+    }
+    py::Ref wanted = event("recompiles_wanted", "()");
+    if (!wanted) return {Plan::Next::kRaise};
+    if (wanted.get() == Py_True) {
+      py::Ref reasons = failures(*cache, frame);
+      if (!reasons || !event("recompiling", "(OO)", code, reasons.get())) return {Plan::Next::kRaise};
+    }
+  }
+
+  translate::Result result;
+  try {
+    CaptureScope capturing;
+    result = translate::translate(frame, code, *region->region);
+  } catch (const base::InternalError& error) {
+    PyErr_Clear();
+    return internal_fault(*cache, error.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return {Plan::Next::kRaise};
+  }
+  switch (result.outcome) {
+    case translate::Outcome::kCaptured:
+      return keep(region, function, frame, std::move(result.entry));
+    case translate::Outcome::kSkip:
+      cache->state = cache::State::kSkip;
+      cache->skip_reason = result.reason;
+      return as_written_if(event("skipped", "(Os#)", code, result.reason.data(), static_cast<Py_ssize_t>(result.reason.size())));
+    case translate::Outcome::kRunAsIs:
+      return as_written_if(event("run_as_is", "(Os#)", code, result.reason.data(), static_cast<Py_ssize_t>(result.reason.size())));
+    case translate::Outcome::kError:
+      break;
+  }
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "capture failed without an exception");
+  return {Plan::Next::kRaise};
+}
+
+}  // namespace pellucid::module

@@ -1,0 +1,30 @@
+// The cold side of the call path: what happens when no entry fits. Calls the translator, keeps its entries, counts against the limit
+// and tells Python (pellucid._events) what people may want to know. Knows no frames.
+#pragma once
+#include "module/core_region.h"
+
+namespace pellucid::module {
+
+struct Plan {  // what to do with a call
+  enum class Next : uint8_t {
+    kRun,        // call `function` with the locals
+    kAsWritten,  // run what the user wrote, frames below it looked at
+    kRaise,      // an exception is set
+  };
+  Next next = Next::kAsWritten;
+  PyObject* function = nullptr;  // kRun: a new reference
+  bool calls_python = false;     // kRun: it may start frames that are to be looked at
+};
+
+// No entry of the function's code fits these arguments. `locals` has `count` values.
+Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count);
+
+// A user's function that torch.compiler.disable or torch._dynamo.disable marked not to be captured itself.
+bool has_disable_mark(PyObject* function);
+
+// A function that torch.compile or torch.compiler.disable returned: what runs below it is its business, not ours.
+bool takes_over(PyObject* function);
+
+bool ready_capture();
+
+}  // namespace pellucid::module
