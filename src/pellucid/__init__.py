@@ -11,6 +11,19 @@ if TYPE_CHECKING:
     from pellucid import config as config
     from pellucid import exc as exc
     from pellucid import logging as logging
+    from pellucid.api import allow_in_graph as allow_in_graph
+    from pellucid.api import cache_entries as cache_entries
+    from pellucid.api import compile as compile
+    from pellucid.api import disable as disable
+    from pellucid.api import graph_break as graph_break
+    from pellucid.api import is_compiling as is_compiling
+    from pellucid.api import mark_dynamic as mark_dynamic
+    from pellucid.api import mark_static as mark_static
+    from pellucid.api import mark_unbacked as mark_unbacked
+    from pellucid.api import maybe_mark_dynamic as maybe_mark_dynamic
+    from pellucid.api import optimize as optimize
+    from pellucid.api import reset as reset
+    from pellucid.explaining import explain as explain
 
 __version__ = "0.1.0"
 
@@ -19,6 +32,19 @@ _LAZY: Dict[str, Tuple[str, Optional[str]]] = {
     "config": ("config", None),
     "exc": ("exc", None),
     "logging": ("logging", None),
+    "allow_in_graph": ("api", "allow_in_graph"),
+    "cache_entries": ("api", "cache_entries"),
+    "compile": ("api", "compile"),
+    "disable": ("api", "disable"),
+    "explain": ("explaining", "explain"),
+    "graph_break": ("api", "graph_break"),
+    "is_compiling": ("api", "is_compiling"),
+    "mark_dynamic": ("api", "mark_dynamic"),
+    "mark_static": ("api", "mark_static"),
+    "mark_unbacked": ("api", "mark_unbacked"),
+    "maybe_mark_dynamic": ("api", "maybe_mark_dynamic"),
+    "optimize": ("api", "optimize"),
+    "reset": ("api", "reset"),
 }
 
 

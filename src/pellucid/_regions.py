@@ -1,0 +1,117 @@
+"""Regions from Python: the settings of one optimize() call, and the core made ready for them. Knows no wrappers."""
+
+import os
+import sys
+import sysconfig
+import warnings
+import weakref
+from types import ModuleType
+from typing import Any, Callable, Dict, MutableMapping, NamedTuple, Optional
+
+from pellucid import _native, exc
+
+DEFAULT_BACKEND = "inductor"
+
+
+class Settings(NamedTuple):
+    """The arguments of one optimize() or compile() call, as given."""
+
+    backend: Any = DEFAULT_BACKEND
+    fullgraph: bool = False
+    dynamic: Optional[bool] = None
+    mode: Optional[str] = None
+    options: Optional[Dict[str, Any]] = None
+
+
+_settings_of: "MutableMapping[Any, Settings]" = weakref.WeakKeyDictionary()
+_ready: Optional[ModuleType] = None
+_warned = False
+
+
+def settings_of(region: Any) -> Settings:
+    """What a region was made with."""
+    return _settings_of[region]
+
+
+def _directory(path: str) -> str:
+    return os.path.join(path, "") if path else ""
+
+
+def ready_core() -> ModuleType:
+    """`_core`, told where code lies that is not captured. Raises exc.CoreUnavailable."""
+    global _ready
+    if _ready is None:
+        core = _native.core()
+        torch_file = getattr(sys.modules.get("torch"), "__file__", None) or ""
+        paths = sysconfig.get_paths()
+        core.set_skip_roots(
+            _directory(os.path.dirname(torch_file)),
+            _directory(os.path.dirname(os.path.abspath(__file__))),
+            _directory(paths["stdlib"]),
+            _directory(paths["purelib"]),
+        )
+        _ready = core
+    return _ready
+
+
+def core_or_eager() -> Optional[ModuleType]:
+    """The core, or None where programs can only run eagerly: other Pythons, builds without torch. Warns once then.
+
+    A torch that the core was not built for stays an error.
+    """
+    global _warned
+    if sys.version_info[:2] == (3, 11):
+        try:
+            return ready_core()
+        except exc.CoreUnavailable as error:
+            from pellucid import _build_info
+
+            if _build_info.torch_version is not None:
+                raise
+            reason = str(error)
+    else:
+        reason = "capture needs CPython 3.11, this is %d.%d" % sys.version_info[:2]
+    if not _warned:
+        _warned = True
+        warnings.warn(f"pellucid runs programs eagerly: {reason}", RuntimeWarning, stacklevel=4)
+    return None
+
+
+class _Later:
+    """A backend named but not looked up yet: its first graph does that."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.found: Optional[Callable[..., Any]] = None
+
+    def __call__(self, graph_module: Any, example_inputs: Any) -> Any:
+        if self.found is None:
+            self.found = _resolve(self.settings)
+        return self.found(graph_module, example_inputs)
+
+
+def _resolve(settings: Settings) -> Callable[..., Any]:
+    if callable(settings.backend) and settings.mode is None and settings.options is None:
+        return settings.backend
+    from pellucid import backends
+
+    return backends.resolve(settings.backend, mode=settings.mode, options=settings.options)
+
+
+def name_of_backend(backend: Any) -> str:
+    """How messages call a backend."""
+    return backend if isinstance(backend, str) else getattr(backend, "__name__", None) or type(backend).__name__
+
+
+def new_region(core: ModuleType, settings: Settings, resolve_later: bool = False) -> Any:
+    """A region with these settings. An unknown backend is an error here, unless it is to be looked up later."""
+    backend = _Later(settings) if resolve_later else _resolve(settings)
+    region = core.region(
+        backend=backend,
+        backend_name=name_of_backend(settings.backend),
+        options=settings.options,
+        fullgraph=settings.fullgraph,
+        dynamic=settings.dynamic,
+    )
+    _settings_of[region] = settings
+    return region
