@@ -128,6 +128,9 @@ bool ready_region_type() {
 }
 
 bool load_hook_api() {
+  // Not PyCapsule_Import alone: it reads attributes and would not find a submodule that nobody has imported.
+  py::Ref module = py::Ref::steal(PyImport_ImportModule("pellucid._bytecode"));
+  if (!module) return false;
   auto* table = static_cast<const cpython::HookApi*>(PyCapsule_Import(cpython::kHookCapsule, 0));
   if (table == nullptr) return false;
   if (table->version != cpython::HookApi::kVersion) {

@@ -1,0 +1,13 @@
+"""_core alone: it brings _bytecode, whose capsule it needs, itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="capture needs CPython 3.11")
+def test_core_loads_first_in_a_fresh_process():
+    pytest.importorskip("torch")
+    code = "import torch, pellucid._core, sys; assert 'pellucid._bytecode' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
