@@ -9,6 +9,7 @@
   AREA(hook)
 
 #define PELLUCID_CORE_AREAS(AREA) \
+  AREA(backends)                  \
   AREA(graph)                     \
   AREA(runtime)                   \
   AREA(testing)
