@@ -40,25 +40,35 @@ bool runs_later(PyObject* function) {  // a call only makes a generator or corou
   return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
-// These arguments do not fit the function. CPython says so, unless what was wrapped turns out to be a backend that is being used as
-// a decorator: `optimize(backend)(function)`.
-PyObject* call_unbound(OptimizedFunction* self, const OriginalCall& original) {
+// What was given to optimize() alone may turn out to be a backend that is being used as a decorator, `optimize(backend)(function)`: a
+// call with one callable where the backend takes more. Null without an exception: it is an ordinary call.
+PyObject* decorate_if_backend(OptimizedFunction* self, const OriginalCall& original) {
   Py_ssize_t count = PyVectorcall_NARGS(original.nargsf) - (self->self != nullptr);
-  if (self->may_be_backend && count == 1 && original.keywords == nullptr) {
-    py::Ref api = py::Ref::steal(PyImport_ImportModule("pellucid.api"));
-    if (!api) return nullptr;
-    PyObject* target = original.arguments[self->self != nullptr];
-    py::Ref result = py::Ref::steal(PyObject_CallMethod(api.get(), "_decorate_with", "OO", reinterpret_cast<PyObject*>(self), target));
-    if (!result) return nullptr;
-    if (result.get() != Py_NotImplemented) return result.release();
-  }
-  return call_as_written(self->region, original);
+  if (!self->may_be_backend || count != 1 || original.keywords != nullptr) return nullptr;
+  PyObject* target = original.arguments[self->self != nullptr];
+  if (!PyCallable_Check(target)) return nullptr;
+  py::Ref api = py::Ref::steal(PyImport_ImportModule("pellucid.api"));
+  if (!api) return nullptr;
+  py::Ref result = py::Ref::steal(PyObject_CallMethod(api.get(), "_decorate_with", "OO", reinterpret_cast<PyObject*>(self), target));
+  return result.get() == Py_NotImplemented ? nullptr : result.release();
+}
+
+// These arguments do not fit the function: CPython says so, in its own words.
+PyObject* call_unbound(OptimizedFunction* self, const OriginalCall& original) {
+  PyObject* decorated = decorate_if_backend(self, original);
+  return decorated != nullptr || PyErr_Occurred() ? decorated : call_as_written(self->region, original);
 }
 
 PyObject* call_binding(OptimizedFunction* self, const OriginalCall& original) {
   Py_ssize_t parameters = parameter_count(reinterpret_cast<PyCodeObject*>(self->code));
   auto** slots = static_cast<PyObject**>(alloca(sizeof(PyObject*) * static_cast<size_t>(parameters + 1)));
   BoundExtras extras;
+  // The Python function made around a builtin or a functools.partial takes anything: its binding tells nothing.
+  bool takes_anything = self->wrapped != self->function && self->self == nullptr;
+  if (takes_anything && self->may_be_backend) [[unlikely]] {
+    PyObject* decorated = decorate_if_backend(self, original);
+    if (decorated != nullptr || PyErr_Occurred()) return decorated;
+  }
   switch (bind_arguments(original.function, original.arguments, PyVectorcall_NARGS(original.nargsf), original.keywords, slots, extras)) {
     case Bind::kBound:
       return call_bound(self->region, self->cache, original.function, slots, parameters, original);

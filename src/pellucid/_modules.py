@@ -22,6 +22,7 @@ def is_module(target: Any) -> bool:
 
 
 def _class_for(core: ModuleType, cls: type) -> type:
+    """Raises TypeError for classes whose instances hold more than a dictionary (`__slots__`)."""
     made = _classes.get(cls)
     if made is None:
         namespace: Dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
@@ -46,7 +47,11 @@ def wrap_module(core: ModuleType, module: Any, settings: Settings) -> Any:
     """An instance of the module's class that shares its dictionary and whose calls are captured."""
     region = new_region(core, settings)
     call = core.optimized_function(_call_function(module), module, module, region)
-    wrapper = core.optimized_module(_class_for(core, type(module)), module, call)
+    try:
+        cls = _class_for(core, type(module))
+    except TypeError:
+        return call  # can be called and passes attributes on, but is no instance of the class
+    wrapper = core.optimized_module(cls, module, call)
     object.__setattr__(wrapper, "__dict__", module.__dict__)
     return wrapper
 
