@@ -11,6 +11,7 @@
 #define PELLUCID_CORE_AREAS(AREA) \
   AREA(backends)                  \
   AREA(graph)                     \
+  AREA(fake)                      \
   AREA(runtime)                   \
   AREA(testing)
 

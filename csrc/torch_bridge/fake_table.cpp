@@ -1,0 +1,164 @@
+// The table of entries: one for the process under a mutex, in front of it a table per thread without one.
+#include "torch_bridge/fake_table.h"
+
+#include <c10/util/flat_hash_map.h>
+
+#include <memory>
+#include <mutex>
+
+#include "torch_bridge/hidden_kernel.h"
+#include "torch_bridge/rules/rules.h"
+
+namespace pellucid::bridge {
+
+namespace {
+
+constexpr size_t kMaxArguments = 64;  // written_mask has a bit for each
+
+struct GlobalTable {
+  std::mutex mutex;
+  ska::flat_hash_map<c10::OperatorHandle, std::unique_ptr<Entry>> entries;
+};
+
+GlobalTable& global_table() {
+  static auto* table = new GlobalTable;  // never destroyed: threads may outlive static destruction
+  return *table;
+}
+
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto& returns = schema.returns();
+  return !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
+}
+
+bool same_arguments(const c10::FunctionSchema& a, const c10::FunctionSchema& b) {
+  if (a.arguments().size() != b.arguments().size()) return false;
+  for (size_t i = 0; i < a.arguments().size(); ++i) {
+    if (*a.arguments()[i].type() != *b.arguments()[i].type()) return false;
+  }
+  return true;
+}
+
+// add_.Tensor -> add.Tensor. In-place forms whose point is to change the tensor's own metadata have no functional form that says so.
+std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name();
+  if (name.name.empty() || name.name.back() != '_') return std::nullopt;
+  auto form = c10::Dispatcher::singleton().findSchema({name.name.substr(0, name.name.size() - 1), name.overload_name});
+  if (!form || !same_arguments(form->schema(), op.schema()) || form->schema().returns().size() != 1) return std::nullopt;
+  return form;
+}
+
+void resolve(const c10::OperatorHandle& op, Entry& entry) {
+  using c10::DispatchKey;
+  const auto& schema = op.schema();
+  const auto& arguments = schema.arguments();
+  TORCH_CHECK(arguments.size() <= kMaxArguments, "operator with too many arguments: ", op.operator_name());
+  entry.argument_count = static_cast<uint16_t>(arguments.size());
+  entry.return_count = static_cast<uint16_t>(schema.returns().size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() == "device") entry.device_argument = static_cast<int16_t>(i);
+    if (arguments[i].name() == "pin_memory") entry.pin_argument = static_cast<int16_t>(i);
+    if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) entry.written_mask |= uint64_t{1} << i;
+  }
+  entry.shares_storage = is_view(schema);
+
+  const bool pytorch_own = op.operator_name().getNamespace() == "aten";
+  const auto use = [&](Origin origin, const c10::KernelFunction* kernel) {
+    if (kernel == nullptr) return false;
+    entry.origin = origin;
+    entry.kernel = *kernel;  // a copy shares the functor, so a library that unloads its kernel can't pull it from under us
+    entry.on_twins = origin == Origin::kRule || origin == Origin::kMeta;
+    return true;
+  };
+  if (rules::is_data_dependent(op.operator_name())) {
+    entry.origin = Origin::kDataDependent;
+    return;
+  }
+  if (use(Origin::kRule, rules::find(op.operator_name()))) {
+    entry.shares_storage |= rules::needs_storage(op.operator_name());
+    entry.mixes_devices = rules::mixes_devices(op.operator_name());
+    return;
+  }
+  // Somebody else's operator: what is registered at Meta is meant to be used, also where C++ composite kernels exist beside it.
+  if (!pytorch_own && op.hasKernelForDispatchKey(DispatchKey::Meta)) {
+    entry.origin = Origin::kPython;
+    return;
+  }
+  if (use(Origin::kMeta, cpp_kernel(op, DispatchKey::Meta))) return;
+  if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutograd))) return;
+  if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutogradNonFunctional))) return;
+  if ((entry.written_mask & 1) != 0) {
+    entry.functional = functional_form(op);
+    if (entry.functional) {
+      entry.origin = Origin::kInplace;
+      return;
+    }
+  }
+  if (use(Origin::kImplicit, cpp_kernel(op, DispatchKey::CompositeImplicitAutograd))) return;
+  entry.origin = op.hasComputedKernelForDispatchKey(DispatchKey::Meta) ? Origin::kPython : Origin::kNone;
+}
+
+Entry& global_entry_of(const c10::OperatorHandle& op) {
+  auto& table = global_table();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  auto& slot = table.entries[op];
+  if (slot == nullptr) {
+    auto entry = std::make_unique<Entry>();
+    resolve(op, *entry);
+    slot = std::move(entry);
+  }
+  return *slot;
+}
+
+}  // namespace
+
+const char* origin_name(Origin origin) {
+  switch (origin) {
+    case Origin::kRule:
+      return "rule";
+    case Origin::kMeta:
+      return "meta";
+    case Origin::kExplicit:
+      return "composite";
+    case Origin::kInplace:
+      return "inplace";
+    case Origin::kImplicit:
+      return "implicit";
+    case Origin::kPython:
+      return "python";
+    case Origin::kDataDependent:
+      return "data_dependent";
+    case Origin::kNone:
+      return "none";
+  }
+  return "none";
+}
+
+Entry& entry_of(const c10::OperatorHandle& op) {
+  thread_local ska::flat_hash_map<c10::OperatorHandle, Entry*> cache;
+  const auto found = cache.find(op);
+  if (found != cache.end()) return *found->second;
+  Entry& entry = global_entry_of(op);
+  cache.emplace(op, &entry);
+  return entry;
+}
+
+std::vector<EntryReport> entry_reports() {
+  auto& table = global_table();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  std::vector<EntryReport> reports;
+  reports.reserve(table.entries.size());
+  for (const auto& [op, entry] : table.entries) {
+    const auto& name = op.operator_name();
+    std::string text = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    reports.push_back({std::move(text), entry->origin, entry->calls.load(std::memory_order_relaxed)});
+  }
+  return reports;
+}
+
+void reset_entry_counts() {
+  auto& table = global_table();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  for (const auto& [op, entry] : table.entries) entry->calls.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace pellucid::bridge

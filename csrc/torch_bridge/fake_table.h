@@ -1,0 +1,56 @@
+// Where the shape of each operator's result comes from: decided once per operator and kept. Knows the dispatcher and the rules, not
+// tensors.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pellucid::bridge {
+
+enum class Origin : uint8_t {
+  kRule,           // a rule of torch_bridge/rules, on plain twins
+  kMeta,           // PyTorch's C++ Meta kernel, on plain twins
+  kExplicit,       // PyTorch's CompositeExplicitAutograd kernel, on the fakes themselves: it calls other operators
+  kInplace,        // an in-place form without a kernel of its own: the functional form says whether the call is right
+  kImplicit,       // PyTorch's CompositeImplicitAutograd kernel (reached in inference mode)
+  kPython,         // what the Meta key has: a Python function, or a kernel registered for a library that isn't PyTorch's own
+  kDataDependent,  // the result depends on values
+  kNone,           // no shape can be had
+};
+
+const char* origin_name(Origin origin);
+
+struct Entry {
+  Origin origin = Origin::kNone;
+  c10::KernelFunction kernel;  // valid for kRule, kMeta, kExplicit, kImplicit
+  uint16_t argument_count = 0;
+  uint16_t return_count = 0;
+  int16_t device_argument = -1;
+  int16_t pin_argument = -1;
+  bool shares_storage = false;                    // a view: the twin must have the storage of the tensor it stands for
+  bool mixes_devices = false;                     // copy_ and its kind
+  bool on_twins = false;                          // kRule and kMeta
+  uint64_t written_mask = 0;                      // bit i: argument i is written to
+  std::optional<c10::OperatorHandle> functional;  // kInplace
+  std::atomic<uint64_t> calls{0};
+
+  // A plain load and store: counts are for reports, and a lost update between threads is cheaper than a locked instruction.
+  void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+
+// The entry never moves and lives for the rest of the process: callers keep the reference while nested calls add entries.
+Entry& entry_of(const c10::OperatorHandle& op);
+
+struct EntryReport {
+  std::string name;
+  Origin origin;
+  uint64_t calls;
+};
+std::vector<EntryReport> entry_reports();
+void reset_entry_counts();
+
+}  // namespace pellucid::bridge

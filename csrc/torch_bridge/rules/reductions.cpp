@@ -1,0 +1,92 @@
+// Reductions and scans that have no structured Meta kernel: results are contiguous, as make_reduction lays them out.
+#include "torch_bridge/rules/common.h"
+
+namespace pellucid::bridge::rules {
+
+namespace {
+
+void check_floating(const Tensor& x, const char* name) {
+  TORCH_CHECK(at::isFloatingType(x.scalar_type()) || x.is_complex(), name, " only support floating point and complex dtypes");
+}
+
+Tensor variance(const Tensor& x, at::OptionalIntArrayRef dims, const std::optional<Scalar>& /*correction*/, bool keepdim) {
+  check_floating(x, "std and var");
+  return make(reduced_sizes(x, dims, keepdim), c10::toRealValueType(x.scalar_type()));
+}
+
+std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, at::OptionalIntArrayRef dims, const std::optional<Scalar>& /*correction*/,
+                                             bool keepdim) {
+  check_floating(x, "std_mean and var_mean");
+  const Sizes sizes = reduced_sizes(x, dims, keepdim);
+  return {make(sizes, c10::toRealValueType(x.scalar_type())), make(sizes, x.scalar_type())};
+}
+
+ScalarType sum_type(const Tensor& x, std::optional<ScalarType> dtype) {
+  if (dtype) return *dtype;
+  return c10::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type();
+}
+
+Tensor prod(const Tensor& x, std::optional<ScalarType> dtype) { return make({}, sum_type(x, dtype)); }
+
+Tensor nansum(const Tensor& x, at::OptionalIntArrayRef dims, bool keepdim, std::optional<ScalarType> dtype) {
+  TORCH_CHECK(!x.is_complex(), "nansum does not support complex inputs");
+  return make(reduced_sizes(x, dims, keepdim), sum_type(x, dtype));
+}
+
+Tensor whole(const Tensor& x) { return make({}, x.scalar_type()); }
+
+Tensor extremum(const Tensor& x) {
+  TORCH_CHECK(x.numel() > 0,
+              "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  return whole(x);
+}
+
+Tensor count_nonzero(const Tensor& x, IntArrayRef dims) { return make(reduced_sizes(x, dims, false), at::kLong); }
+
+Tensor trace(const Tensor& x) {
+  TORCH_CHECK(x.dim() == 2, "trace: expected a matrix");
+  return make({}, sum_type(x, std::nullopt));
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  TORCH_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "dot : expected both vectors to have same dtype, but found ", a.scalar_type(), " and ",
+              b.scalar_type());
+  TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [", b.numel(),
+              "] to have the same number of elements, but got ", a.numel(), " and ", b.numel(), " elements respectively");
+  return make({}, a.scalar_type());
+}
+
+void scan_helper(const Tensor& x, Tensor& values, Tensor& indices, int64_t dim) {
+  at::maybe_wrap_dim(dim, x.dim());
+  TORCH_CHECK(values.sizes() == x.sizes() && indices.sizes() == x.sizes(), "cummax and cummin: results of other sizes than the input");
+}
+
+Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  at::maybe_wrap_dim(dim, x.dim());
+  return make(x.sizes(), x.scalar_type());
+}
+
+}  // namespace
+
+void add_reductions(Table& table) {
+  table.add("var", "correction", TORCH_FN(variance));
+  table.add("std", "correction", TORCH_FN(variance));
+  table.add("var_mean", "correction", TORCH_FN(variance_and_mean));
+  table.add("std_mean", "correction", TORCH_FN(variance_and_mean));
+  table.add("prod", "", TORCH_FN(prod));
+  table.add("nansum", "", TORCH_FN(nansum));
+  table.add("max", "", TORCH_FN(extremum));
+  table.add("min", "", TORCH_FN(extremum));
+  table.add("median", "", TORCH_FN(whole));
+  table.add("nanmedian", "", TORCH_FN(whole));
+  table.add("count_nonzero", "dim_IntList", TORCH_FN(count_nonzero));
+  table.add("trace", "", TORCH_FN(trace));
+  table.add("dot", "", TORCH_FN(dot));
+  table.add("vdot", "", TORCH_FN(dot));
+  table.add("_cummax_helper", "", TORCH_FN(scan_helper));
+  table.add("_cummin_helper", "", TORCH_FN(scan_helper));
+  table.add("_logcumsumexp", "", TORCH_FN(logcumsumexp));
+}
+
+}  // namespace pellucid::bridge::rules

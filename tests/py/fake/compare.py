@@ -1,0 +1,64 @@
+"""Runs the same call on real tensors and on their fakes, and compares everything a program can see of the results."""
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from pellucid import _core
+
+
+def fakes(tree):
+    """The same tree with fakes in the place of tensors; one tensor met twice is one fake."""
+    memo = {}
+
+    def fake_of(tensor):
+        if id(tensor) not in memo:
+            memo[id(tensor)] = (_core.fake_tensor(tensor), tensor)
+        return memo[id(tensor)][0]
+
+    return tree_map_only(torch.Tensor, fake_of, tree)
+
+
+def describe(tensor, is_input=False):
+    """What a program can see of a tensor without reading its values."""
+    if tensor.layout != torch.strided:
+        return (tuple(tensor.shape), tensor.dtype, tensor.layout)
+    return {
+        "shape": tuple(tensor.shape),
+        "stride": tensor.stride(),
+        "offset": tensor.storage_offset(),
+        "dtype": tensor.dtype,
+        "device": str(tensor.device),
+        "requires_grad": tensor.requires_grad,
+        "is_leaf": tensor.is_leaf,
+        "grad_fn": type(tensor.grad_fn).__name__ if not is_input else None,
+        "is_view": tensor._is_view() if not is_input else None,
+        "version": None if tensor.is_inference() else tensor._version,
+        "is_inference": tensor.is_inference(),
+        "class": type(tensor).__name__,
+        "conj": tensor.is_conj(),
+    }
+
+
+def describe_all(result, inputs):
+    """Descriptions of the tensors of a result, and of the inputs as the call left them; other values as they are."""
+    known = {id(leaf) for leaf in tree_leaves(inputs)}
+    described = []
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, torch.Tensor):
+            described.append(describe(leaf, id(leaf) in known))
+        else:
+            described.append(leaf)
+    described += [describe(leaf, True) for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+    return described
+
+
+def check_call(function, *args, **kwargs):
+    """Calls `function` on fakes of the arguments and on the arguments themselves, and asserts that all that can be seen is equal."""
+    fake_args, fake_kwargs = fakes((args, kwargs))
+    with _core.FakeScope():
+        fake_result = function(*fake_args, **fake_kwargs)
+    made = describe_all(fake_result, (fake_args, fake_kwargs))
+    assert all(_core.is_fake(leaf) or leaf.device.type == "meta" for leaf in tree_leaves(fake_result) if isinstance(leaf, torch.Tensor))
+    real_result = function(*args, **kwargs)
+    expected = describe_all(real_result, (args, kwargs))
+    assert made == expected

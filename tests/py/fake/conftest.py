@@ -1,0 +1,6 @@
+"""Makes the helper module of this folder importable."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
