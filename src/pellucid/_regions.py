@@ -6,7 +6,7 @@ import sysconfig
 import warnings
 import weakref
 from types import ModuleType
-from typing import Any, Callable, Dict, MutableMapping, NamedTuple, Optional
+from typing import Any, Dict, MutableMapping, NamedTuple, Optional
 
 from pellucid import _native, exc
 
@@ -77,37 +77,17 @@ def core_or_eager() -> Optional[ModuleType]:
     return None
 
 
-class _Later:
-    """A backend named but not looked up yet: its first graph does that."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.found: Optional[Callable[..., Any]] = None
-
-    def __call__(self, graph_module: Any, example_inputs: Any) -> Any:
-        if self.found is None:
-            self.found = _resolve(self.settings)
-        return self.found(graph_module, example_inputs)
-
-
-def _resolve(settings: Settings) -> Callable[..., Any]:
-    if callable(settings.backend) and settings.mode is None and settings.options is None:
-        return settings.backend
-    from pellucid import backends
-
-    return backends.resolve(settings.backend, mode=settings.mode, options=settings.options)
-
-
 def name_of_backend(backend: Any) -> str:
     """How messages call a backend."""
     return backend if isinstance(backend, str) else getattr(backend, "__name__", None) or type(backend).__name__
 
 
-def new_region(core: ModuleType, settings: Settings, resolve_later: bool = False) -> Any:
-    """A region with these settings. An unknown backend is an error here, unless it is to be looked up later."""
-    backend = _Later(settings) if resolve_later else _resolve(settings)
+def new_region(core: ModuleType, settings: Settings) -> Any:
+    """A region with these settings. An unknown backend is an error here, not at the first graph."""
+    from pellucid import backends
+
     region = core.region(
-        backend=backend,
+        backend=backends.resolve(settings.backend, mode=settings.mode, options=settings.options),
         backend_name=name_of_backend(settings.backend),
         options=settings.options,
         fullgraph=settings.fullgraph,

@@ -102,7 +102,7 @@ def _wrap(target: Any, *, settings: Settings, disable: bool = False, may_be_back
 
 
 def _wrap_function(core: ModuleType, function: Any, self: Any, wrapped: Any, settings: Settings, may_be_backend: bool) -> Any:
-    region = new_region(core, settings, resolve_later=may_be_backend)
+    region = new_region(core, settings)
     return core.optimized_function(function, self, wrapped, region, may_be_backend)
 
 

@@ -277,7 +277,7 @@ def loops(n):
 def deletes(a, b):
     del b
     try:
-        return b
+        return b  # noqa: F821
     except UnboundLocalError as error:
         return str(error)
 
