@@ -8,12 +8,12 @@
 
 #include "base/check.h"
 #include "py/ref.h"
-#include "translate/translate.h"
 
 namespace pellucid::module {
 
 namespace {
 
+Translator translator = translate::translate;
 PyObject* disable_name = nullptr;
 PyObject* original_callable_name = nullptr;
 
@@ -145,6 +145,8 @@ bool marked(PyObject* function, PyObject* name) {
 
 }  // namespace
 
+void set_translator(Translator other) { translator = other == nullptr ? translate::translate : other; }
+
 bool ready_capture() {
   disable_name = PyUnicode_InternFromString("_torchdynamo_disable");
   original_callable_name = PyUnicode_InternFromString("_torchdynamo_orig_callable");
@@ -185,7 +187,7 @@ Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals
   translate::Result result;
   try {
     CaptureScope capturing;
-    result = translate::translate(frame, code, *region->region);
+    result = translator(frame, code, *region->region);
   } catch (const base::InternalError& error) {
     PyErr_Clear();
     return internal_fault(*cache, error.what());

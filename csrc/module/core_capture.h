@@ -2,6 +2,7 @@
 // and tells Python (pellucid._events) what people may want to know. Knows no frames.
 #pragma once
 #include "module/core_region.h"
+#include "translate/translate.h"
 
 namespace pellucid::module {
 
@@ -24,6 +25,10 @@ bool has_disable_mark(PyObject* function);
 
 // A function that torch.compile or torch.compiler.disable returned: what runs below it is its business, not ours.
 bool takes_over(PyObject* function);
+
+// What plan_miss asks to capture a frame: translate::translate, unless a test puts another in its place. Null: translate again.
+using Translator = translate::Result (*)(const guard::FrameView& frame, PyObject* code, cache::Region& region);
+void set_translator(Translator translator);
 
 bool ready_capture();
 

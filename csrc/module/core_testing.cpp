@@ -1,7 +1,11 @@
-// For tests of the call path: cache entries made by hand, with transformed code and a guard that the test supplies. Not used by the
-// program itself.
+// For tests of the call path: cache entries and captures made by hand, with transformed code and guards that the test supplies. Not
+// used by the program itself.
+#include <string_view>
+
+#include "base/check.h"
 #include "module/bindings.h"
-#include "module/core_region.h"
+#include "module/core_call.h"
+#include "module/core_capture.h"
 #include "py/ref.h"
 
 namespace pellucid::module {
@@ -14,6 +18,7 @@ class HandMadeGuards final : public guard::GuardProgram {
   HandMadeGuards(PyObject* check, Py_ssize_t count) : check_(py::Ref::share(check)), count_(count) {}
   guard::Verdict check(const guard::FrameView& frame) noexcept override {
     if (check_.get() == Py_None) return guard::Verdict::kHit;
+    ActiveRegion nothing(nullptr);  // real guards start no frames
     py::Ref answer = py::Ref::steal(PyObject_Vectorcall(check_.get(), frame.locals, static_cast<size_t>(count_), nullptr));
     int truth = answer ? PyObject_IsTrue(answer.get()) : -1;
     return truth < 0 ? guard::Verdict::kError : truth ? guard::Verdict::kHit : guard::Verdict::kMiss;
@@ -31,6 +36,14 @@ class HandMadeGuards final : public guard::GuardProgram {
   Py_ssize_t count_;
 };
 
+std::shared_ptr<cache::GuardedCode> make_entry(PyObject* code, PyObject* check, bool calls_python) {
+  auto entry = std::make_shared<cache::GuardedCode>();
+  entry->guards = std::make_unique<HandMadeGuards>(check, reinterpret_cast<PyCodeObject*>(code)->co_argcount);
+  entry->code = py::Ref::share(code);
+  entry->calls_python = calls_python;
+  return entry;
+}
+
 PyObject* testing_add_entry(PyObject*, PyObject* args) {
   PyObject *region, *original, *code, *check;
   int calls_python;
@@ -43,17 +56,57 @@ PyObject* testing_add_entry(PyObject*, PyObject* args) {
   }
   std::shared_ptr<cache::CodeCache> cache = cache_of(reinterpret_cast<RegionObject*>(region), original);
   if (cache == nullptr || !mark_transformed(code)) return nullptr;
-  auto entry = std::make_shared<cache::GuardedCode>();
-  entry->guards = std::make_unique<HandMadeGuards>(check, reinterpret_cast<PyCodeObject*>(code)->co_argcount);
-  entry->code = py::Ref::share(code);
-  entry->calls_python = calls_python != 0;
-  cache->entries.push_back(std::move(entry));
+  cache->entries.push_back(make_entry(code, check, calls_python != 0));
+  Py_RETURN_NONE;
+}
+
+py::Ref& translate_callable() {
+  static py::Ref callable;
+  return callable;
+}
+
+// Asks the test: translate(function, code, arguments) gives ("captured", code, check, calls_python), ("skip", reason),
+// ("as is", reason) or ("fault", what), or raises.
+translate::Result hand_made_translate(const guard::FrameView& frame, PyObject* code, cache::Region&) {
+  auto* layout = reinterpret_cast<PyCodeObject*>(code);
+  py::Ref locals = py::Ref::steal(PyList_New(0));
+  for (int i = 0; locals && i < layout->co_nlocalsplus; i++) {
+    if (frame.locals[i] != nullptr && PyList_Append(locals.get(), frame.locals[i]) < 0) locals = {};
+  }
+  translate::Result result;
+  result.outcome = translate::Outcome::kError;
+  if (!locals) return result;
+  py::Ref answer = py::Ref::steal(PyObject_CallFunctionObjArgs(translate_callable().get(), frame.func, code, locals.get(), nullptr));
+  if (!answer) return result;
+  const char* outcome;
+  PyObject *value, *check = Py_None;
+  int calls_python = 1;
+  if (!PyArg_ParseTuple(answer.get(), "sO|Op", &outcome, &value, &check, &calls_python)) return result;
+  std::string_view kind = outcome;
+  if (kind == "captured") {
+    result.outcome = translate::Outcome::kCaptured;
+    result.entry = make_entry(value, check, calls_python != 0);
+    return result;
+  }
+  const char* reason = PyUnicode_AsUTF8(value);
+  if (reason == nullptr) return result;
+  CHECK(kind != "fault") << reason;
+  result.outcome = kind == "skip" ? translate::Outcome::kSkip : translate::Outcome::kRunAsIs;
+  result.reason = reason;
+  return result;
+}
+
+PyObject* testing_set_translate(PyObject*, PyObject* callable) {
+  translate_callable() = callable == Py_None ? py::Ref() : py::Ref::share(callable);
+  set_translator(callable == Py_None ? nullptr : hand_made_translate);
   Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
     {"testing_add_entry", testing_add_entry, METH_VARARGS,
      "testing_add_entry(region, original code, transformed code, check or None, calls_python): an entry made by hand."},
+    {"testing_set_translate", testing_set_translate, METH_O,
+     "Capture by this callable(function, code, arguments) in place of the translator; None: the translator again."},
     {nullptr, nullptr, 0, nullptr},
 };
 
