@@ -145,9 +145,10 @@ int stack_needs(const Tables& tables, Op op, uint32_t arg) {
     case Op::BUILD_LIST:
     case Op::BUILD_SET:
     case Op::BUILD_STRING:
-    case Op::BUILD_SLICE:
     case Op::RAISE_VARARGS:
       return n;
+    case Op::BUILD_SLICE:
+      return n == 3 ? 3 : 2;
     case Op::LIST_APPEND:
     case Op::SET_ADD:
     case Op::LIST_EXTEND:
