@@ -37,8 +37,11 @@ std::string location_table(const StackEntry& entry, Py_ssize_t units) {
   return out;
 }
 
-Ref location_code(const StackEntry& entry) {
-  auto* code = reinterpret_cast<PyCodeObject*>(entry.code.get());
+struct Names {  // borrowed
+  PyObject *filename, *name, *qualname;
+};
+
+Ref location_code(const StackEntry& entry, const Names& names) {
   Ref empty = Ref::steal(reinterpret_cast<PyObject*>(PyCode_NewEmpty("", "", entry.line)));
   if (!empty) return Ref();
   Ref bytes = Ref::steal(PyObject_GetAttrString(empty.get(), "co_code"));
@@ -47,21 +50,20 @@ Ref location_code(const StackEntry& entry) {
   const Py_ssize_t units = PyBytes_GET_SIZE(bytes.get()) / 2;
   const std::string table = location_table(entry, units < 8 ? units : 8);
   Ref no_args = Ref::steal(PyTuple_New(0));
-  Ref kwargs = Ref::steal(Py_BuildValue("{sOsOsOsy#}", "co_filename", code->co_filename, "co_name", code->co_name, "co_qualname",
-                                        code->co_qualname, "co_linetable", table.data(), static_cast<Py_ssize_t>(table.size())));
+  Ref kwargs = Ref::steal(Py_BuildValue("{sOsOsOsy#}", "co_filename", names.filename, "co_name", names.name, "co_qualname", names.qualname,
+                                        "co_linetable", table.data(), static_cast<Py_ssize_t>(table.size())));
   if (!no_args || !kwargs) return Ref();
   return Ref::steal(PyObject_Call(replace.get(), no_args.get(), kwargs.get()));
 }
 
-// A traceback object in front of `next` (or null).
-Ref make_entry(const StackEntry& entry, const Ref& next, const Ref& globals) {
-  Ref code = location_code(entry);
+// A traceback object in front of `next` (or None).
+Ref make_entry(const StackEntry& entry, const Names& names, PyObject* next, const Ref& globals) {
+  Ref code = location_code(entry, names);
   if (!code) return Ref();
   Ref frame = Ref::steal(
       reinterpret_cast<PyObject*>(PyFrame_New(PyThreadState_Get(), reinterpret_cast<PyCodeObject*>(code.get()), globals.get(), nullptr)));
   if (!frame) return Ref();
-  PyObject* after = next ? next.get() : Py_None;
-  return Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", after, frame.get(), 0, entry.line));
+  return Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyTraceBack_Type), "OOii", next, frame.get(), 0, entry.line));
 }
 
 }  // namespace
@@ -75,12 +77,22 @@ void add_user_stack(const std::vector<StackEntry>& stacks, int32_t index) {
   for (int32_t at = index; globals && at >= 0 && static_cast<size_t>(at) < stacks.size() && seen++ < stacks.size();
        at = stacks[at].parent) {
     if (!stacks[at].code || !PyCode_Check(stacks[at].code.get())) break;
-    Ref entry = make_entry(stacks[at], chain, globals);
+    auto* code = reinterpret_cast<PyCodeObject*>(stacks[at].code.get());
+    const Names names = {code->co_filename, code->co_name, code->co_qualname};
+    Ref entry = make_entry(stacks[at], names, chain ? chain.get() : Py_None, globals);
     if (!entry) break;
     chain = std::move(entry);
   }
   PyErr_Clear();  // of our own making: the operator's exception is what counts
   PyErr_Restore(type, value, chain.release());
+}
+
+Ref make_traceback(PyObject* filename, PyObject* name, int line, PyObject* next) {
+  Ref globals = Ref::steal(PyDict_New());
+  if (!globals) return Ref();
+  StackEntry entry;
+  entry.line = line;
+  return make_entry(entry, {filename, name, name}, next, globals);
 }
 
 }  // namespace pellucid::bridge

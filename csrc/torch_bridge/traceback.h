@@ -11,4 +11,7 @@ namespace pellucid::bridge {
 // exception stays as it is.
 void add_user_stack(const std::vector<translate::StackEntry>& stacks, int32_t index);
 
+// A traceback object for a line of which only the text is known, in front of the traceback `next` (or None). Null with an exception set.
+py::Ref make_traceback(PyObject* filename, PyObject* name, int line, PyObject* next);
+
 }  // namespace pellucid::bridge

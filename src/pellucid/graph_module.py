@@ -6,9 +6,17 @@ Knows nothing of how graphs are captured.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional, Type
 
+import torch.fx
 from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.graph import PythonCode
+
+from pellucid import _native
+
+# An entry of node.meta["stack_trace"].
+_STACK_ENTRY = re.compile(r'^  File "(?P<filename>.*)", line (?P<line>\d+), in (?P<name>.*)$', re.MULTILINE)
 
 
 class _CompileOnAccess:
@@ -25,9 +33,58 @@ class _CompileOnAccess:
         return module.forward
 
 
+class _CallWithUserLines:
+    """What ``GraphModule.__call__`` goes through, in place of torch's ``_WrappedCall``, which prints the error and drops the traceback."""
+
+    def __init__(self, cls: Type[GraphModule]) -> None:
+        self.cls = cls
+
+    def __call__(self, module: GraphModule, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super(self.cls, module).__call__(*args, **kwargs)
+        except Exception as exception:
+            add_user_lines(module, exception)
+            raise
+
+
 class GraphModule(_LazyGraphModule):
-    """A ``torch.fx.GraphModule`` whose ``forward`` and ``code`` are generated at their first use."""
+    """A ``torch.fx.GraphModule`` whose ``forward`` and ``code`` are generated at their first use.
+
+    An exception out of a call of it shows the lines of the user's program.
+    """
 
     # _LazyGraphModule tells "not generated yet" by `cls.forward is cls._lazy_forward`, and resets the one to the other.
     _lazy_forward = _CompileOnAccess()
     forward = _lazy_forward
+
+    def _real_recompile(self) -> PythonCode:
+        cls = type(self)  # each module has one of its own
+        if "_wrapped_call" not in vars(cls):
+            cls._wrapped_call = _CallWithUserLines(cls)
+        return super()._real_recompile()
+
+
+def _node_at(module: GraphModule, line: int) -> Optional[torch.fx.Node]:
+    """The node whose code is on `line` of the generated source; None where the graph has changed since."""
+    index = (module._lineno_map or {}).get(line - module._prologue_start)
+    nodes = list(module.graph.nodes)
+    if index is None or index >= len(nodes):
+        return None
+    node: torch.fx.Node = nodes[index]
+    source = module._code.split("\n")[line - 1].strip()
+    return node if source.startswith(f"{node.name} ") else None
+
+
+def add_user_lines(module: GraphModule, exception: BaseException) -> None:
+    """Adds to the traceback of an exception out of `module`'s forward the lines of the user's program that the failed node came from."""
+    code = module.forward.__func__.__code__
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame.f_code is not code:
+        entry = entry.tb_next
+    node = None if entry is None else _node_at(module, entry.tb_lineno)
+    if entry is None or node is None:
+        return
+    inner: Any = entry.tb_next
+    for match in reversed(list(_STACK_ENTRY.finditer(node.stack_trace or ""))):
+        inner = _native.core().make_traceback(match["filename"], match["name"], int(match["line"]), inner)
+    entry.tb_next = inner

@@ -8,6 +8,8 @@ import functools
 import warnings
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
+from pellucid import _native
+
 __all__ = ["Backend", "names", "resolve"]
 
 CompilerFn = Callable[..., Callable[..., Any]]
@@ -28,8 +30,11 @@ class Backend:
         self._compile = compile_fn
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Compiles `gm`; what is returned is called with the inputs by position."""
-        return self._compile(gm, example_inputs)
+        """Compiles `gm`; what is returned is called with the inputs by position.
+
+        Of a backend that returns the module's forward, a callable is returned whose exceptions show the user's lines.
+        """
+        return _native.core().with_user_lines(self._compile(gm, example_inputs))
 
     def __repr__(self) -> str:
         return f"<pellucid backend {self.name!r}>"

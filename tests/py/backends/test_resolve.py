@@ -3,6 +3,7 @@
 import functools
 import subprocess
 import sys
+import traceback
 
 import pytest
 import torch
@@ -101,3 +102,50 @@ def test_compilers_are_imported_at_first_use():
         "assert 'torch' not in sys.modules and 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": ":".join(sys.path), "PATH": ""})
+
+
+def failing_module():
+    def inner(x):
+        return x.view(7)
+
+    def outer(x):
+        y = x.sin()
+        return inner(y) + 1
+
+    stacks = [(-1, outer.__code__, outer.__code__.co_firstlineno + 2), (0, inner.__code__, inner.__code__.co_firstlineno + 1)]
+    nodes = [
+        {"op": "placeholder", "target": "x"},
+        {"op": "call_method", "target": "sin", "args": [("node", 0)]},
+        {"op": "call_method", "target": "view", "args": [("node", 1), ("const", 7)], "stack": 1},
+        {"op": "call_function", "target": torch.add, "args": [("node", 2), ("const", 1)]},
+    ]
+    return _core.build_graph_module(_core.graph_record(nodes, [("node", 3)], stacks))
+
+
+@pytest.mark.parametrize("run", [lambda gm, inputs: gm.forward, lambda gm, inputs: gm], ids=["forward", "module"])
+def test_errors_of_a_module_show_the_users_lines(run):
+    compiled = backends.resolve(run)(failing_module(), [])
+    assert torch.equal(compiled(torch.zeros(7))[0], torch.ones(7))
+    with pytest.raises(RuntimeError, match="shape '\\[7\\]' is invalid") as caught:
+        compiled(torch.zeros(3))
+    last = traceback.extract_tb(caught.value.__traceback__)[-2:]
+    assert [(entry.name, entry.line) for entry in last] == [("outer", "return inner(y) + 1"), ("inner", "return x.view(7)")]
+    with pytest.raises(TypeError):  # not in a node: nothing to add
+        compiled()
+
+
+def test_no_wrong_line_for_a_module_that_changed():
+    gm = failing_module()
+    compiled = backends.resolve(lambda module, inputs: module.forward)(gm, [])
+    sin = gm.graph.find_nodes(op="call_method", target="sin")[0]
+    sin.replace_all_uses_with(sin.args[0])
+    gm.graph.erase_node(sin)  # and not recompiled
+    with pytest.raises(RuntimeError, match="is invalid") as caught:
+        compiled(torch.zeros(3))
+    assert "inner" not in [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def test_other_results_of_a_backend_are_passed_on():
+    gm = failing_module()
+    for result in (print, lambda *inputs: inputs, functools.partial(gm.forward), gm, gm.state_dict, 3):
+        assert backends.resolve(lambda module, inputs, result=result: result)(gm, []) is result
