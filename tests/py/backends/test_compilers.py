@@ -223,6 +223,29 @@ def test_example_values_of_intermediates_become_fake_tensors():
     assert type(seen[2]) is tuple and all(isinstance(value, FakeTensor) for value in seen[2]) and seen[2][1].dtype is torch.int64
 
 
+def test_example_values_of_capture_do_not_reach_the_compiler():
+    """The fake tensors of capture and those of AOT know nothing of each other; results must come from AOT's alone."""
+
+    def program(x, y):
+        return torch.cat([x.sin(), y]).sum(0).view(-1, 1) * 2
+
+    inputs = [torch.randn(4, 3), torch.randn(2, 3)]
+    traced, values = torch.fx.symbolic_trace(program), []
+
+    class Record(torch.fx.Interpreter):
+        def run_node(self, node):
+            values.append(super().run_node(node))
+            return values[-1]
+
+    fakes = [_core.fake_tensor(t) for t in inputs]
+    with _core.FakeScope():
+        Record(traced).run(*fakes)
+    assert _core.is_fake(values[2])
+    gm = capture(program, inputs, values=values[:-1])
+    torch.testing.assert_close(backends.resolve("aot_eager")(gm, inputs)(*inputs)[0], program(*inputs))
+    assert all(_core.is_fake(node.meta["example_value"]) for node in gm.graph.nodes if node.op != "output")
+
+
 def test_wrong_number_of_inputs():
     with pytest.raises(ValueError, match="the graph has 1 inputs, 2 examples"):
         backends.resolve("aot_eager")(_core.build_graph_module(record_from(lambda x: x + 1)), [torch.ones(1), torch.ones(1)])
