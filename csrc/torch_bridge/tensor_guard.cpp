@@ -1,0 +1,293 @@
+// Tensor metadata read with plain loads. TensorImpl's protected members get their offsets from the compiled headers; the one private
+// member, autograd_meta_, is found by its neighbour and checked against the public accessor at load. With any doubt, accessors are used.
+#include "torch_bridge/tensor_guard.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace pellucid::bridge {
+namespace {
+
+static_assert(sizeof(at::Tensor) == sizeof(void*));
+static_assert(offsetof(THPVariable, cdata) == sizeof(PyObject));
+
+using torch::autograd::AutogradMeta;
+
+struct Peek : c10::TensorImpl {  // never instantiated: a derived class may name protected members
+  static const Peek* of(const c10::TensorImpl* impl) { return static_cast<const Peek*>(impl); }
+  uint64_t meta_word() const {
+    uint64_t word;
+    std::memcpy(&word, &data_type_, sizeof word);
+    return word;
+  }
+  uint64_t keys() const { return key_set_.raw_repr(); }
+  const int64_t* sizes_data() const { return sizes_and_strides_.sizes_data(); }
+  const int64_t* strides_data() const { return sizes_and_strides_.strides_data(); }
+  size_t rank() const { return sizes_and_strides_.size(); }
+  const AutogradMeta* autograd_raw() const {
+    return *reinterpret_cast<AutogradMeta* const*>(reinterpret_cast<const char*>(&extra_meta_) - sizeof(void*));
+  }
+  bool custom_policy() const {
+    return sizes_strides_policy_ != 0 || has_symbolic_sizes_strides_ || device_policy_ || layout_policy_ ||
+           python_custom_sizes_strides_ != 0 || python_custom_device_ || python_custom_layout_;
+  }
+  static bool word_covers_flags() {  // data_type_, device_opt_ and all flags lie in the eight bytes that meta_word reads
+    auto* p = reinterpret_cast<Peek*>(0x1000);
+    return reinterpret_cast<char*>(&p->key_set_) - reinterpret_cast<char*>(&p->data_type_) == 8 &&
+           reinterpret_cast<char*>(&p->device_opt_) > reinterpret_cast<char*>(&p->data_type_) &&
+           reinterpret_cast<char*>(&p->device_opt_) < reinterpret_cast<char*>(&p->key_set_);
+  }
+  // All bits but allow_tensor_metadata_change_ and reserved_, which say nothing about the tensor's metadata.
+  static uint64_t meta_mask() {
+    alignas(Peek) char bytes[sizeof(Peek)];
+    std::memset(bytes, 0, sizeof bytes);
+    auto* p = reinterpret_cast<Peek*>(bytes);
+    p->allow_tensor_metadata_change_ = true;
+    p->reserved_ = true;
+    return ~p->meta_word();
+  }
+};
+
+uint64_t g_meta_mask;
+bool g_raw_layout_known;
+bool g_use_raw;
+
+const c10::TensorImpl* impl_of(PyObject* tensor) {
+  return *reinterpret_cast<const c10::TensorImpl* const*>(reinterpret_cast<const char*>(tensor) + sizeof(PyObject));
+}
+
+bool same_dims(const int64_t* sizes, const int64_t* strides, const TensorSpec& spec) {
+  uint64_t difference = 0;
+  for (size_t i = 0; i < spec.rank; i++) {
+    difference |= static_cast<uint64_t>(sizes[i] ^ spec.dims[i]) | static_cast<uint64_t>(strides[i] ^ spec.dims[spec.rank + i]);
+  }
+  return difference == 0;
+}
+
+// A dual tensor's words are those of a plain one, so its tangent has to be asked for.
+bool has_tangent(const AutogradMeta* meta) { return meta->fw_grad_ != nullptr && !meta->fw_grad_->empty(); }
+
+inline bool matches_raw(PyObject* object, const TensorSpec& spec) {
+  if (Py_TYPE(object) != spec.type) return false;
+  const Peek* p = Peek::of(impl_of(object));
+  uint64_t difference = ((p->meta_word() ^ spec.meta) & g_meta_mask) | (p->keys() ^ spec.keys) | (p->rank() ^ spec.rank);
+  if (__builtin_expect(difference != 0, 0)) return false;
+  if (!same_dims(p->sizes_data(), p->strides_data(), spec)) return false;
+  const AutogradMeta* meta = p->autograd_raw();
+  if (meta == nullptr) return !spec.requires_grad;
+  bool requires_grad = meta->requires_grad_ || meta->grad_fn_;
+  return requires_grad == spec.requires_grad && !has_tangent(meta);
+}
+
+bool tangent_by_accessor(const c10::TensorImpl* impl) {
+  auto* meta = static_cast<const AutogradMeta*>(const_cast<c10::TensorImpl*>(impl)->autograd_meta());
+  return meta != nullptr && has_tangent(meta);
+}
+
+// The key set is compared first: with equal keys there is no subclass or wrapper whose accessors would call Python.
+bool matches_by_accessor(PyObject* object, const TensorSpec& spec) {
+  if (Py_TYPE(object) != spec.type) return false;
+  const c10::TensorImpl* impl = impl_of(object);
+  if (impl->key_set().raw_repr() != spec.keys || Peek::of(impl)->custom_policy()) return false;
+  if (static_cast<uint64_t>(impl->dim()) != spec.rank || impl->requires_grad() != spec.requires_grad) return false;
+  if (((Peek::of(impl)->meta_word() ^ spec.meta) & g_meta_mask) != 0) return false;
+  return same_dims(impl->sizes().data(), impl->strides().data(), spec) && !tangent_by_accessor(impl);
+}
+
+bool layout_as_expected() {
+  if (!Peek::word_covers_flags()) return false;
+  at::Tensor plain = at::empty({2, 3}), grad = at::empty({4}, at::kDouble).set_requires_grad(true);
+  for (const at::Tensor& t : {plain, grad, grad.alias()}) {
+    auto* impl = t.unsafeGetTensorImpl();
+    const Peek* p = Peek::of(impl);
+    if (static_cast<const void*>(p->autograd_raw()) != static_cast<const void*>(impl->autograd_meta())) return false;
+    if (p->rank() != static_cast<size_t>(impl->dim()) || p->sizes_data() != impl->sizes().data()) return false;
+    if (p->keys() != impl->key_set().raw_repr()) return false;
+  }
+  const Peek *a = Peek::of(plain.unsafeGetTensorImpl()), *b = Peek::of(grad.unsafeGetTensorImpl());
+  return ((a->meta_word() ^ b->meta_word()) & g_meta_mask) != 0;  // float and double differ in the word
+}
+
+void initialize() {
+  static bool done = [] {
+    g_meta_mask = Peek::meta_mask();
+    g_use_raw = g_raw_layout_known = layout_as_expected();
+    return true;
+  }();
+  (void)done;
+}
+
+std::string dims_text(const int64_t* dims, size_t rank) {
+  std::string text = "(";
+  for (size_t i = 0; i < rank; i++) text += (i ? ", " : "") + std::to_string(dims[i]);
+  return text + (rank == 1 ? ",)" : ")");
+}
+
+caffe2::TypeMeta dtype_of(const TensorSpec& spec) {
+  caffe2::TypeMeta dtype;
+  static_assert(sizeof dtype <= sizeof spec.meta);
+  std::memcpy(static_cast<void*>(&dtype), &spec.meta, sizeof dtype);
+  return dtype;
+}
+
+std::string dtype_text(const caffe2::TypeMeta& dtype) {
+  switch (c10::typeMetaToScalarType(dtype)) {
+    case c10::ScalarType::Float:
+      return "torch.float32";
+    case c10::ScalarType::Double:
+      return "torch.float64";
+    case c10::ScalarType::Half:
+      return "torch.float16";
+    case c10::ScalarType::BFloat16:
+      return "torch.bfloat16";
+    case c10::ScalarType::Byte:
+      return "torch.uint8";
+    case c10::ScalarType::Char:
+      return "torch.int8";
+    case c10::ScalarType::Short:
+      return "torch.int16";
+    case c10::ScalarType::Int:
+      return "torch.int32";
+    case c10::ScalarType::Long:
+      return "torch.int64";
+    case c10::ScalarType::Bool:
+      return "torch.bool";
+    case c10::ScalarType::ComplexHalf:
+      return "torch.complex32";
+    case c10::ScalarType::ComplexFloat:
+      return "torch.complex64";
+    case c10::ScalarType::ComplexDouble:
+      return "torch.complex128";
+    default: {  // the rarer ones are named in Python as in C++, in lower case
+      std::string text = c10::toString(c10::typeMetaToScalarType(dtype));
+      for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      return "torch." + text;
+    }
+  }
+}
+
+c10::Device device_of(const TensorSpec& spec) {
+  std::optional<c10::Device> device;
+  // device_opt_ follows data_type_ inside the word.
+  static_assert(sizeof device + sizeof(caffe2::TypeMeta) <= sizeof spec.meta);
+  std::memcpy(static_cast<void*>(&device), reinterpret_cast<const char*>(&spec.meta) + sizeof(caffe2::TypeMeta), sizeof device);
+  return device ? *device : c10::Device(c10::kCPU);
+}
+
+std::string keys_text(uint64_t keys) { return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys)); }
+
+}  // namespace
+
+struct SpecTable::Impl {
+  std::map<std::string, std::unique_ptr<char[]>> specs;
+};
+
+SpecTable::SpecTable() : impl_(std::make_unique<Impl>()) { initialize(); }
+SpecTable::~SpecTable() = default;
+
+bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+
+const TensorSpec* SpecTable::add(PyObject* tensor) {
+  if (!is_tensor(tensor)) {
+    PyErr_Format(PyExc_TypeError, "a tensor guard needs a tensor, not %.100s", Py_TYPE(tensor)->tp_name);
+    return nullptr;
+  }
+  if (!Peek::word_covers_flags()) {
+    PyErr_SetString(PyExc_RuntimeError, "this torch lays tensors out in another way than the one this module was built for");
+    return nullptr;
+  }
+  const c10::TensorImpl* impl = impl_of(tensor);
+  const Peek* p = Peek::of(impl);
+  if (p->custom_policy()) {
+    PyErr_Format(PyExc_TypeError, "the metadata of this %.100s is computed by its class or symbolic: it cannot be guarded",
+                 Py_TYPE(tensor)->tp_name);
+    return nullptr;
+  }
+  if (tangent_by_accessor(impl)) {
+    PyErr_SetString(PyExc_TypeError, "a tensor with a forward-mode tangent cannot be guarded");
+    return nullptr;
+  }
+  size_t rank = p->rank(), size = sizeof(TensorSpec) + 2 * rank * sizeof(int64_t);
+  auto bytes = std::make_unique<char[]>(size);
+  std::memset(bytes.get(), 0, size);  // padding too: specs are told apart by their bytes
+  auto* spec = reinterpret_cast<TensorSpec*>(bytes.get());
+  spec->type = Py_TYPE(tensor);
+  spec->meta = p->meta_word() & g_meta_mask;
+  spec->keys = impl->key_set().raw_repr();
+  spec->rank = static_cast<uint32_t>(rank);
+  spec->requires_grad = impl->requires_grad();
+  if (rank != 0) {
+    std::memcpy(spec->dims, impl->sizes().data(), rank * sizeof(int64_t));
+    std::memcpy(spec->dims + rank, impl->strides().data(), rank * sizeof(int64_t));
+  }
+  auto [found, inserted] = impl_->specs.emplace(std::string(bytes.get(), size), nullptr);
+  if (inserted) found->second = std::move(bytes);
+  return reinterpret_cast<const TensorSpec*>(found->second.get());
+}
+
+bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count) noexcept {
+  if (__builtin_expect(!g_use_raw, 0)) {
+    for (size_t i = 0; i < count; i++) {
+      if (!matches_by_accessor(objects[i], *specs[i])) return false;
+    }
+    return true;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (!matches_raw(objects[i], *specs[i])) return false;
+  }
+  return true;
+}
+
+std::string tensor_difference(PyObject* object, const TensorSpec& spec) {
+  if (Py_TYPE(object) != spec.type) return std::string("class ") + Py_TYPE(object)->tp_name + " instead of " + spec.type->tp_name;
+  const c10::TensorImpl* impl = impl_of(object);
+  const Peek* p = Peek::of(impl);
+  uint64_t keys = impl->key_set().raw_repr();
+  if (p->custom_policy()) return "metadata that its class computes, or symbolic sizes";
+  if (impl->dtype() != dtype_of(spec)) return "dtype " + dtype_text(impl->dtype()) + " instead of " + dtype_text(dtype_of(spec));
+  c10::Device device = impl->device();
+  if (device != device_of(spec)) return "device " + device.str() + " instead of " + device_of(spec).str();
+  if (keys != spec.keys) return "dispatch keys " + keys_text(keys) + " instead of " + keys_text(spec.keys);
+  size_t rank = p->rank();
+  if (rank != spec.rank || std::memcmp(p->sizes_data(), spec.sizes(), rank * sizeof(int64_t)) != 0) {
+    return "size " + dims_text(p->sizes_data(), rank) + " instead of " + dims_text(spec.sizes(), spec.rank);
+  }
+  if (std::memcmp(p->strides_data(), spec.strides(), rank * sizeof(int64_t)) != 0) {
+    return "stride " + dims_text(p->strides_data(), rank) + " instead of " + dims_text(spec.strides(), spec.rank);
+  }
+  if (impl->requires_grad() != spec.requires_grad) {
+    return std::string("requires_grad=") + (spec.requires_grad ? "False instead of True" : "True instead of False");
+  }
+  if (tangent_by_accessor(impl)) return "a forward-mode tangent";
+  if (((p->meta_word() ^ spec.meta) & g_meta_mask) != 0) return "other flags (wrapped number, storage access)";
+  return "";
+}
+
+std::string tensor_spec_text(const TensorSpec& spec) {
+  char keys[32];
+  std::snprintf(keys, sizeof keys, "0x%llx", static_cast<unsigned long long>(spec.keys));
+  return "dtype='" + dtype_text(dtype_of(spec)) + "', device='" + device_of(spec).str() + "', size=" + dims_text(spec.sizes(), spec.rank) +
+         ", stride=" + dims_text(spec.strides(), spec.rank) + ", requires_grad=" + (spec.requires_grad ? "True" : "False") +
+         ", keys=" + keys;
+}
+
+bool reads_raw_tensors() {
+  initialize();
+  return g_use_raw;
+}
+
+void force_tensor_accessors(bool on) {
+  initialize();
+  g_use_raw = g_raw_layout_known && !on;
+}
+
+}  // namespace pellucid::bridge

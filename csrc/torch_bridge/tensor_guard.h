@@ -1,0 +1,56 @@
+// What a guard knows of a tensor, and the check that costs a few nanoseconds. Users of this header see Python objects only, no torch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "py/ref.h"
+
+namespace pellucid::bridge {
+
+// The metadata of a tensor: equal words mean the same dtype, device, layout, memory format flags and dispatch keys.
+struct TensorSpec {
+  PyTypeObject* type;  // not owned: whoever keeps the spec watches the class
+  uint64_t meta;       // dtype, device and flag bits, one word of TensorImpl; 0 where the private layout is not as expected
+  uint64_t keys;       // dispatch key set
+  uint32_t rank;
+  bool requires_grad;
+  int64_t dims[1];  // sizes, then strides: 2 * rank values follow
+
+  const int64_t* sizes() const { return dims; }
+  const int64_t* strides() const { return dims + rank; }
+};
+
+// Specs of one guard program, each distinct one once: a model's layers share most of theirs.
+class SpecTable {
+ public:
+  SpecTable();
+  ~SpecTable();
+  SpecTable(const SpecTable&) = delete;
+  SpecTable& operator=(const SpecTable&) = delete;
+
+  // Null with an exception set if this tensor's metadata cannot be read without running Python or has no fixed sizes.
+  const TensorSpec* add(PyObject* tensor);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+bool is_tensor(PyObject* object);
+
+// Whether objects[i] is a tensor as specs[i] says, for all i. Any object may be passed. Reads memory only.
+bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count) noexcept;
+
+// The first difference as "size (2, 3) instead of (4, 3)"; empty if it matches.
+std::string tensor_difference(PyObject* object, const TensorSpec& spec);
+
+// The spec as keyword arguments of pellucid.guard_text.tensor_matches; the class is left out.
+std::string tensor_spec_text(const TensorSpec& spec);
+
+// False where the checks above go through public accessors, because the private layout was not the expected one when torch was loaded.
+bool reads_raw_tensors();
+void force_tensor_accessors(bool on);  // for tests: both versions must agree
+
+}  // namespace pellucid::bridge
