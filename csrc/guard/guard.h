@@ -80,7 +80,12 @@ class GuardProgram {
   virtual std::vector<std::string> failures(const FrameView& frame) = 0;  // every failing guard with its values, for people
   virtual std::string check_fn_text() const = 0;                          // def check(L, G, ...): the same program as Python
   virtual std::string program_text() const = 0;                           // the flat rows, stably printed
-  virtual PyObject* describe() const = 0;                                 // list of dicts: name, source, kind, text, filename, line
+  // check_fn_text() run as Python: 1, 0, or -1 with an exception set. For tests and for reports of people who doubt.
+  virtual int evaluate_text(const FrameView&) const {
+    PyErr_SetString(PyExc_NotImplementedError, "these guards have no text");
+    return -1;
+  }
+  virtual PyObject* describe() const = 0;  // list of dicts: name, source, kind, text, filename, line
 };
 
 }  // namespace pellucid::guard

@@ -12,6 +12,7 @@
   AREA(backends)                  \
   AREA(graph)                     \
   AREA(fake)                      \
+  AREA(guards)                    \
   AREA(runtime)                   \
   AREA(testing)
 

@@ -1,0 +1,501 @@
+// Guards to rows and table entries, one function per kind that has more than one way. A constant or tracked source is checked through
+// the tables where a version tag covers the guard, and by a row behind them where none does (lists, functions, cells).
+#include <algorithm>
+
+#include "guard/compile.h"
+#include "guard/resolve.h"
+#include "source/plain.h"
+
+namespace pellucid::guard {
+
+using source::Source;
+
+namespace {
+
+uint64_t bits_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+bool is_singleton(PyObject* object) { return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis; }
+
+bool class_can_change(PyObject* object) { return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object); }
+
+Op load_op(source::Kind kind) {
+  using source::Kind;
+  switch (kind) {
+    case Kind::kInstanceItem:
+      return Op::kLoadInstanceItem;
+    case Kind::kAttr:
+      return Op::kLoadAttr;
+    case Kind::kClassAttr:
+      return Op::kLoadClassAttr;
+    case Kind::kItem:
+      return Op::kLoadItem;
+    case Kind::kDictItem:
+      return Op::kLoadDictItem;
+    case Kind::kCellContents:
+      return Op::kLoadCellContents;
+    case Kind::kTypeOf:
+      return Op::kLoadTypeOf;
+    case Kind::kDictOf:
+      return Op::kLoadDictOf;
+    case Kind::kDefault:
+      return Op::kLoadDefault;
+    case Kind::kKwDefault:
+      return Op::kLoadKwDefault;
+    case Kind::kClosureCell:
+      return Op::kLoadClosureCell;
+    case Kind::kBoundSelf:
+      return Op::kLoadBoundSelf;
+    case Kind::kBoundFunc:
+      return Op::kLoadBoundFunc;
+    default:
+      return Op::kLoadFreeCell;
+  }
+}
+
+}  // namespace
+
+// Slots are virtual until finish(): region in the low bits, position above.
+int64_t Compiler::new_slot(Region region, PyObject* value) {
+  auto& slots = regions_[static_cast<size_t>(region)];
+  slots.push_back(value);
+  return static_cast<int64_t>((slots.size() - 1) << 3 | static_cast<size_t>(region));
+}
+
+uint32_t Compiler::new_key(PyObject* key) {
+  cpython::Key prepared;
+  if (!make_key(key, prepared)) return UINT32_MAX;
+  program_.holds_.keep(key);
+  program_.keys_.push_back(prepared);
+  return static_cast<uint32_t>(program_.keys_.size() - 1);
+}
+
+void Compiler::emit(Row row, bool late) { (late ? late_ : early_).emplace_back(row, current_guard_); }
+
+// Where the value of `node` is when rows behind this point run. `late`: only after the tables were checked.
+bool Compiler::operand(Node& node, Operand& out, bool& late) {
+  if (node.status == Status::kPerCall) return loaded_operand(node, out, late);
+  late = true;
+  if (node.status == Status::kTracked && !ensure_tracked(node)) return false;
+  if (node.status == Status::kConstant && !ensure_constant(node)) return false;
+  if (node.slot < 0) {
+    node.slot = new_slot(Region::kKept, node.value.get());
+    if (node.table != nullptr) entry_of(node).slot = static_cast<int32_t>(node.slot);
+  }
+  out = {static_cast<uint32_t>(node.slot), false};
+  return true;
+}
+
+// As operand, but what the path gives in this call even for an object known by identity.
+bool Compiler::loaded_operand(Node& node, Operand& out, bool& late) {
+  const Source* source = node.source;
+  if (source->kind == source::Kind::kLocal) {
+    out = {static_cast<uint32_t>(source->index), true};
+    late = false;
+    return true;
+  }
+  if (!node.loaded) {
+    Operand base;
+    bool behind = false;
+    if (node.base != nullptr && !operand(*node.base, base, behind)) return false;
+    if (node.slot < 0 || node.status == Status::kConstant) {
+      int64_t slot = new_slot(Region::kScratch, nullptr);
+      if (node.status != Status::kConstant) node.slot = slot;
+      out.index = static_cast<uint32_t>(slot);
+    } else {
+      out.index = static_cast<uint32_t>(node.slot);
+    }
+    Row row{load_op(source->kind), static_cast<uint8_t>(base.local), 0, base.index, {0}};
+    row.destination = out.index;
+    row.argument = static_cast<uint32_t>(source->index);
+    if (source->key != nullptr && source->kind != source::Kind::kFreeCell) {
+      row.argument = new_key(source->key);
+      if (row.argument == UINT32_MAX) return false;
+    }
+    emit(row, behind);
+    node.loaded = true;
+    node.late = behind;
+    node.load_slot = out.index;
+  }
+  out = {node.load_slot, false};
+  late = node.late;
+  return true;
+}
+
+bool Compiler::check_row(Node& node, Op op, uint64_t value) {
+  Operand where;
+  bool late = false;
+  if (!operand(node, where, late)) return false;
+  emit(Row{op, static_cast<uint8_t>(where.local), 0, where.index, {value}}, late);
+  return true;
+}
+
+bool Compiler::check_key_row(Node& node, Op op, PyObject* key, uint32_t destination) {
+  Operand where;
+  bool late = false;
+  if (!operand(node, where, late)) return false;
+  Row row{op, static_cast<uint8_t>(where.local), 0, where.index, {0}};
+  row.argument = new_key(key);
+  row.destination = destination;
+  if (row.argument == UINT32_MAX) return false;
+  emit(row, late);
+  return true;
+}
+
+bool Compiler::lower(const Guard& guard, size_t index) {
+  current_guard_ = static_cast<int32_t>(index);
+  if (guard.kind == Kind::kGlobalLacks) {
+    needs_globals_ = true;
+    return add_entry(dict_plans_[PyFunction_GET_GLOBALS(frame_.func)], guard.payload.get(), Entry::kAbsent) != SIZE_MAX;
+  }
+  if (guard.kind == Kind::kDistinct && !guard.group.empty()) return lower_group(guard.group);
+  Node& node = *node_of(guard.source);
+  switch (guard.kind) {
+    case Kind::kId:
+      return lower_id(guard, node);
+    case Kind::kType:
+      return lower_type(guard, node);
+    case Kind::kEquals:
+      return lower_equals(guard, node);
+    case Kind::kTensor:
+      return lower_tensor(node);
+    case Kind::kLength:
+      if (node.status == Status::kConstant && PyDict_Check(node.value.get())) {
+        Expected* plan = plan_dict(node);
+        if (plan == nullptr) return false;
+        plan->length = guard.number;
+        return cpython::dict_used(node.value.get()) == guard.number || fail(guard, "does not hold");
+      }
+      return check_row(node, Op::kLength, static_cast<uint64_t>(guard.number));
+    case Kind::kDictKeys:
+      // An OrderedDict has an order of its own, which can change under an unchanged tag.
+      if (node.status == Status::kConstant && PyDict_Check(node.value.get()) && !PyODict_Check(node.value.get())) {
+        Expected* plan = plan_dict(node);
+        if (plan == nullptr) return false;
+        if (plan->keys != nullptr && !source::plain_equal(plan->keys, guard.payload.get())) return fail(guard, "contradicts another");
+        plan->keys = guard.payload.get();
+        return true;
+      }
+      if (PyODict_Check(node.value.get())) {
+        static const bool readable = cpython::ordered_dicts_are_readable();
+        if (!readable) return fail(guard, "is on an OrderedDict, whose order cannot be read here");
+      }
+      return check_row(node, Op::kDictKeys, bits_of(guard.payload.get()));
+    case Kind::kDictHas:
+    case Kind::kDictLacks:
+    case Kind::kInstanceLacks:
+      return lower_key(guard, node);
+    case Kind::kClassAttr:
+      return lower_class_attr(guard, node);
+    case Kind::kSame: {
+      Operand left, right;
+      bool late_left = false, late_right = false;
+      if (!operand(node, left, late_left) || !operand(*node_of(guard.other), right, late_right)) return false;
+      Row row{Op::kSame, static_cast<uint8_t>(left.local | right.local << 1), 0, left.index, {0}};
+      row.argument = right.index;
+      emit(row, late_left || late_right);
+      return true;
+    }
+    case Kind::kDistinct:
+      pairs_.emplace_back(guard.source, guard.other);
+      return true;
+    case Kind::kFunctionCode:
+      return check_row(node, Op::kCode, bits_of(guard.payload.get()));
+    case Kind::kNoDefaults:
+      return check_row(node, guard.number == 1 ? Op::kNoKwDefaults : Op::kNoDefaults, 0);
+    case Kind::kCellEmpty:
+      return check_row(node, Op::kCellEmpty, 0);
+    case Kind::kEmptyDict:
+      return lower_empty_dict(node);
+    case Kind::kSubclassOf:
+      return check_row(node, Op::kSubclassOf, bits_of(guard.payload.get()));
+    case Kind::kGlobalLacks:
+      break;
+  }
+  return fail(guard, "is of an unknown kind");
+}
+
+bool Compiler::lower_id(const Guard& guard, Node& node) {
+  PyObject* object = guard.payload.get();
+  if (node.value.get() != object) return fail(guard, "does not hold: it is another object");
+  if (node.edge == Status::kConstant) return ensure_constant(node);
+  if (node.edge == Status::kTracked) {
+    if (!ensure_tracked(node)) return false;
+    Entry& entry = entry_of(node);
+    entry.checks |= Entry::kId | Entry::kOfType;  // the type too: a plain container is found by address alone
+    entry.identical = object;
+    entry.type = Py_TYPE(object);
+    if (!program_.holds_.hold(object, !node.table->of_class)) return false;
+    return !class_can_change(object) || pin_type(node);
+  }
+  if (!program_.holds_.hold(object, false)) return false;
+  Operand where;
+  bool late = false;
+  if (!loaded_operand(node, where, late)) return false;
+  emit(Row{Op::kIs, static_cast<uint8_t>(where.local), 0, where.index, {bits_of(object)}}, late);
+  return true;
+}
+
+bool Compiler::lower_type(const Guard& guard, Node& node) {
+  auto* type = reinterpret_cast<PyTypeObject*>(guard.payload.get());
+  if (Py_TYPE(node.value.get()) != type) return fail(guard, "does not hold: it has another type");
+  if (node.status == Status::kConstant) return ensure_constant(node) && pin_type(node);
+  if (set_.has(Kind::kTensor, node.source)) return true;  // which compares the class
+  if (node.status == Status::kTracked) {
+    if (!ensure_tracked(node)) return false;
+    entry_of(node).checks |= Entry::kOfType;
+    entry_of(node).type = type;
+    // Assigning __class__ leaves the tag of the dictionary that holds the object alone.
+    if (!class_can_change(node.value.get())) return true;
+  }
+  return check_row(node, Op::kType, bits_of(type));
+}
+
+bool Compiler::lower_equals(const Guard& guard, Node& node) {
+  PyObject* value = guard.payload.get();
+  if (!source::is_plain(value)) return fail(guard, "compares a value by == that is not of an exact builtin type");
+  if (!source::plain_equal(value, node.value.get())) return fail(guard, "does not hold: the value differs");
+  if (node.status == Status::kConstant) return ensure_constant(node);  // plain values cannot change
+  if (node.status == Status::kTracked) {
+    if (!ensure_tracked(node)) return false;
+    entry_of(node).checks |= Entry::kEqual;
+    entry_of(node).equal = value;
+    return true;
+  }
+  if (is_singleton(value)) return check_row(node, Op::kIs, bits_of(value));
+  if (PyLong_CheckExact(value)) {
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0) return check_row(node, Op::kInt, static_cast<uint64_t>(number));
+  }
+  return check_row(node, PyUnicode_CheckExact(value) ? Op::kStr : Op::kEquals, bits_of(value));
+}
+
+bool Compiler::lower_tensor(Node& node) {
+  const bridge::TensorSpec* spec = program_.guards_[static_cast<size_t>(current_guard_)].spec;
+  if (node.status != Status::kPerCall) {
+    if (node.status == Status::kTracked ? !ensure_tracked(node) : !ensure_constant(node)) return false;
+    if (node.slot < 0) {
+      node.slot = new_slot(Region::kTensor, node.value.get());
+      if (node.table != nullptr) entry_of(node).slot = static_cast<int32_t>(node.slot);
+    }
+    auto region = static_cast<Region>(node.slot & 7);
+    if (region == Region::kBlock || region == Region::kTensor) {
+      table_tensors_.emplace_back(node.slot, spec);
+      return true;
+    }
+    // A slot it already had for rows: checked by a row too.
+  }
+  if (node.source->kind == source::Kind::kLocal) {
+    local_tensors_.emplace_back(static_cast<uint32_t>(node.source->index), spec);
+    return true;
+  }
+  Operand where;
+  bool late = false;
+  if (!operand(node, where, late)) return false;
+  Row row{Op::kTensors, 0, 1, where.index, {0}};
+  row.argument = static_cast<uint32_t>(program_.row_specs_.size());
+  program_.row_specs_.push_back(spec);
+  emit(row, late);
+  return true;
+}
+
+// Arguments that lie side by side are one row.
+void Compiler::emit_local_tensors() {
+  std::sort(local_tensors_.begin(), local_tensors_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < local_tensors_.size();) {
+    size_t end = i + 1;
+    while (end < local_tensors_.size() && local_tensors_[end].first == local_tensors_[end - 1].first + 1 && end - i < UINT16_MAX) end++;
+    Row row{Op::kTensors, 1, static_cast<uint16_t>(end - i), local_tensors_[i].first, {0}};
+    row.argument = static_cast<uint32_t>(program_.row_specs_.size());
+    for (; i < end; i++) program_.row_specs_.push_back(local_tensors_[i].second);
+    emit(row, false);
+  }
+}
+
+bool Compiler::lower_key(const Guard& guard, Node& node) {
+  bool instance = guard.kind == Kind::kInstanceLacks;
+  uint8_t checks = guard.kind == Kind::kDictHas ? Entry::kAny : Entry::kAbsent;
+  if (node.status == Status::kConstant) {
+    PyTypeObject* type = Py_TYPE(node.value.get());
+    if (instance && cpython::dict_pointer_offset(type) == 0 && type->tp_dictoffset == 0) return ensure_constant(node) && pin_type(node);
+    if (instance ? cpython::dict_pointer_offset(type) != 0 : PyDict_Check(node.value.get())) {
+      Expected* plan = instance ? plan_instance(node) : plan_dict(node);
+      return plan != nullptr && add_entry(*plan, guard.payload.get(), checks) != SIZE_MAX;
+    }
+  }
+  Op op = instance ? Op::kInstanceLacks : guard.kind == Kind::kDictHas ? Op::kDictHas : Op::kDictLacks;
+  return check_key_row(node, op, guard.payload.get());
+}
+
+bool Compiler::lower_class_attr(const Guard& guard, Node& node) {
+  PyObject* expected = guard.expected.get();
+  if (node.type != nullptr) {
+    if (node.status == Status::kConstant && !(ensure_constant(node) && pin_type(node))) return false;
+    Expected* plan = plan_type(node.type);
+    if (plan == nullptr) return false;
+    size_t index = add_entry(*plan, guard.payload.get(), expected != nullptr ? Entry::kId : Entry::kAbsent);
+    if (index == SIZE_MAX) return false;
+    plan->entries[index].identical = expected;
+    return cpython::type_lookup(node.type, guard.payload.get()) == expected || fail(guard, "does not hold: the class attribute differs");
+  }
+  program_.pointers_.push_back(expected);
+  return check_key_row(node, Op::kClassAttrIs, guard.payload.get(), static_cast<uint32_t>(program_.pointers_.size() - 1));
+}
+
+bool Compiler::lower_empty_dict(Node& node) {
+  if (node.status == Status::kPerCall || node.slot >= 0 || !PyDict_Check(node.value.get())) return check_row(node, Op::kEmptyDict, 0);
+  if (node.status == Status::kTracked) {
+    if (!ensure_tracked(node)) return false;
+    entry_of(node).checks |= Entry::kIsDict;
+  } else if (!ensure_constant(node)) {
+    return false;
+  }
+  node.slot = new_slot(Region::kEmpty, node.value.get());
+  if (node.table != nullptr) entry_of(node).slot = static_cast<int32_t>(node.slot);
+  return true;
+}
+
+bool Compiler::lower_group(const std::vector<const Source*>& sources) {
+  Group group;
+  bool late = false;
+  for (const Source* source : sources) {
+    Operand where;
+    bool behind = false;
+    Node* node = node_of(source);
+    if (node == nullptr || !operand(*node, where, behind)) return false;
+    late = late || behind;
+    if (node->status == Status::kPerCall) {
+      group.per_call.push_back(where);
+    } else {
+      group.kept.push_back(where.index);
+    }
+  }
+  size_t size = 8;
+  while (size < 2 * sources.size()) size *= 2;
+  group.table.resize(2 * size);
+  Row row{Op::kDistinct, 0, 0, 0, {0}};
+  row.argument = static_cast<uint32_t>(program_.groups_.size());
+  program_.groups_.push_back(std::move(group));
+  emit(row, late);
+  return true;
+}
+
+// Pairs that name every pair of a set are one group: n arguments, not n * n rows.
+bool Compiler::lower_distinct() {
+  std::unordered_set<const Source*> members;
+  std::vector<const Source*> order;
+  for (auto [left, right] : pairs_) {
+    for (const Source* source : {left, right}) {
+      if (members.insert(source).second) order.push_back(source);
+    }
+  }
+  if (pairs_.size() > 1 && pairs_.size() == order.size() * (order.size() - 1) / 2) return lower_group(order);
+  for (auto [left, right] : pairs_) {
+    Operand a, b;
+    bool late_a = false, late_b = false;
+    if (!operand(*node_of(left), a, late_a) || !operand(*node_of(right), b, late_b)) return false;
+    Row row{Op::kNotSame, static_cast<uint8_t>(a.local | b.local << 1), 0, a.index, {0}};
+    row.argument = b.index;
+    emit(row, late_a || late_b);
+  }
+  return true;
+}
+
+// Lays out the slots, gives rows their final indexes, and sorts dictionaries by the stage in which they may be touched.
+bool Compiler::finish() {
+  if (!add_pinned_types()) return false;
+  Program& p = program_;
+  size_t begin[5], total = 0;
+  for (size_t i = 0; i < 5; i++) {
+    begin[i] = total;
+    total += regions_[i].size();
+    p.slots_.insert(p.slots_.end(), regions_[i].begin(), regions_[i].end());
+  }
+  p.slots_.push_back(nullptr);  // rows without an operand read a slot too
+  auto place = [&](int64_t slot) { return static_cast<uint32_t>(begin[slot & 7] + static_cast<size_t>(slot >> 3)); };
+  p.block_size_ = regions_[0].size();
+  p.tensor_count_ = begin[2];
+  p.empty_end_ = begin[3];
+  p.table_specs_.resize(p.tensor_count_);
+  for (auto [slot, spec] : table_tensors_) {
+    if (p.table_specs_[place(slot)] != nullptr) return PyErr_SetString(PyExc_RuntimeError, "two tensor guards on one source"), false;
+    p.table_specs_[place(slot)] = spec;
+  }
+  for (size_t i = 0; i < p.tensor_count_;) {  // block inputs that rows load and check leave gaps
+    size_t end = i;
+    while (end < p.tensor_count_ && p.table_specs_[end] != nullptr) end++;
+    if (end != i) p.table_runs_.emplace_back(i, end);
+    i = end + 1;
+  }
+  auto is_load = [](Op op) { return op <= Op::kLoadBoundFunc; };
+  if (needs_globals_) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(frame_.func);
+    p.globals_ = function->func_globals;
+    p.builtins_ = function->func_builtins;
+    early_.emplace_back(Row{Op::kGlobals, 0, 0, 0, {0}}, -1);
+  }
+  if (!(type_plans_.empty() && dict_plans_.empty() && p.objects_.empty() && p.other_objects_.empty() && p.tensor_count_ == p.empty_end_ &&
+        p.table_runs_.empty())) {
+    early_.emplace_back(Row{Op::kTables, 0, 0, 0, {0}}, -1);
+  }
+  early_.insert(early_.end(), late_.begin(), late_.end());
+  early_.emplace_back(Row{Op::kEnd, 0, 0, 0, {0}}, -1);
+  size_t getters = 0;
+  for (auto& [row, guard] : early_) {
+    bool takes_slot = !(row.local & 1) && row.op != Op::kGlobals && row.op != Op::kState && row.op != Op::kTables && row.op != Op::kEnd &&
+                      row.op != Op::kDistinct && row.op != Op::kLoadFreeCell;
+    if (takes_slot) row.source = place(row.source);
+    if (is_load(row.op)) row.destination = place(row.destination);
+    if ((row.op == Op::kSame || row.op == Op::kNotSame) && !(row.local & 2)) row.argument = place(row.argument);
+    getters += row.op == Op::kLoadAttr || row.op == Op::kLoadDictOf;
+    p.rows_.push_back(row);
+    p.row_guards_.push_back(guard);
+  }
+  p.owned_.reserve(getters);
+  for (Group& group : p.groups_) {
+    for (uint32_t& slot : group.kept) slot = place(slot);
+    for (Operand& where : group.per_call) where.index = where.local ? where.index : place(where.index);
+  }
+  auto place_entries = [&](Expected& expected) {
+    for (Entry& entry : expected.entries) {
+      if (entry.slot >= 0) entry.slot = static_cast<int32_t>(place(entry.slot));
+    }
+  };
+  for (auto& [type, expected] : type_plans_) {
+    place_entries(expected);
+    p.types_.push_back({type, ~uint64_t{0}});  // the first check compares every entry and takes the tag
+    p.type_expected_.push_back(std::move(expected));
+  }
+  size_t stages = 0;
+  for (auto& [dict, expected] : dict_plans_) stages = std::max(stages, expected.stage + 1);
+  for (size_t stage = 0; stage < stages; stage++) {
+    for (auto& [dict, expected] : dict_plans_) {
+      if (expected.stage != stage) continue;
+      place_entries(expected);
+      p.dicts_.push_back({dict, ~uint64_t{0}});
+      p.dict_expected_.push_back(std::move(expected));
+    }
+    p.stages_.push_back(p.dicts_.size());
+  }
+  std::unordered_map<PyObject*, size_t> dict_rows;
+  for (size_t i = 0; i < p.dicts_.size(); i++) dict_rows.emplace(p.dicts_[i].dict, i);
+  std::unordered_map<PyObject*, OwnedDict> owned;
+  for (Node* node : dict_nodes_) {
+    OwnedDict& dict = owned[node->value.get()];
+    if (set_.has(Kind::kId, node->source)) dict.pinned = true;
+    // Two slots of one dictionary cannot both follow it.
+    if (dict.slot >= 0 && node->slot >= 0) dict.pinned = true;
+    if (node->slot >= 0) dict.slot = static_cast<int32_t>(place(node->slot));
+  }
+  auto owned_dict = [&](PyObject* pointer) {
+    OwnedDict dict = owned[pointer];
+    auto row = dict_rows.find(pointer);
+    if (row != dict_rows.end()) dict.dict = row->second;
+    return dict;
+  };
+  for (const ObjectRow& row : p.objects_) p.object_dicts_.push_back(owned_dict(row.dict));
+  for (const OtherObjectRow& row : p.other_objects_) p.other_object_dicts_.push_back(owned_dict(row.pointer));
+  return true;
+}
+
+}  // namespace pellucid::guard

@@ -1,0 +1,182 @@
+// One case per kind of source. A missing step gives null, so that a changed program state is a miss and not an error.
+#include "guard/resolve.h"
+
+#include "source/plain.h"
+
+namespace pellucid::guard {
+namespace {
+
+using source::Source;
+
+bool is_exact_number(PyTypeObject* type) {
+  return type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyComplex_Type;
+}
+
+bool is_exact_builtin(PyTypeObject* type) {
+  return is_exact_number(type) || type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyTuple_Type || type == Py_TYPE(Py_None) ||
+         type == Py_TYPE(Py_Ellipsis);
+}
+
+bool compares_by_identity(PyTypeObject* type) { return type->tp_richcompare == PyBaseObject_Type.tp_richcompare; }
+
+bool is_c_function_descriptor(PyTypeObject* type) { return type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type; }
+
+py::Ref item(PyObject* base, Py_ssize_t index) {
+  if (PyTuple_Check(base) && index >= 0 && index < PyTuple_GET_SIZE(base)) return py::Ref::share(PyTuple_GET_ITEM(base, index));
+  if (PyList_Check(base) && index >= 0 && index < PyList_GET_SIZE(base)) return py::Ref::share(PyList_GET_ITEM(base, index));
+  return {};
+}
+
+py::Ref dict_item(PyObject* dict, PyObject* key_object) {
+  cpython::Key key;
+  PyObject* value = nullptr;
+  if (dict == nullptr || !PyDict_Check(dict)) return {};
+  if (!make_key(key_object, key)) return {};
+  cpython::find_in_dict(dict, key, key_equal, &value);
+  return py::Ref::share(value);
+}
+
+py::Ref instance_item(PyObject* object, PyObject* name) {
+  cpython::Key key;
+  PyObject* value = nullptr;
+  if (!make_key(name, key)) return {};
+  cpython::find_in_instance(object, key, key_equal, &value);
+  return py::Ref::share(value);
+}
+
+bool generic_access(PyTypeObject* type) {
+  return type->tp_getattro == PyObject_GenericGetAttr || type->tp_getattro == PyModule_Type.tp_getattro;
+}
+
+}  // namespace
+
+int key_equal(PyObject* left, PyObject* right) noexcept {
+  if (left == right) return 1;
+  PyTypeObject* other = Py_TYPE(right);
+  if (left == nullptr) return is_exact_builtin(other) || compares_by_identity(other) ? 0 : -1;
+  PyTypeObject* type = Py_TYPE(left);
+  if (compares_by_identity(type) && (compares_by_identity(other) || is_exact_builtin(other))) return 0;
+  if (!is_exact_builtin(type)) return -1;
+  if (compares_by_identity(other)) return 0;
+  if (!is_exact_builtin(other)) return -1;
+  if (type == &PyTuple_Type && other == &PyTuple_Type) {
+    if (PyTuple_GET_SIZE(left) != PyTuple_GET_SIZE(right)) return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(left); i++) {
+      int equal = key_equal(PyTuple_GET_ITEM(left, i), PyTuple_GET_ITEM(right, i));
+      if (equal != 1) return equal;
+    }
+    return 1;
+  }
+  if (type != other && !(is_exact_number(type) && is_exact_number(other))) return 0;
+  int equal = PyObject_RichCompareBool(left, right, Py_EQ);  // exact numbers, str or bytes: C code
+  if (equal < 0) PyErr_Clear();
+  return equal;
+}
+
+bool make_key(PyObject* object, cpython::Key& key) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!source::is_plain(object) && type->tp_hash != PyBaseObject_Type.tp_hash) {
+    PyErr_Format(PyExc_TypeError, "a dictionary key of type %.100s cannot be guarded: its hash may run Python code", type->tp_name);
+    return false;
+  }
+  Py_hash_t hash = PyObject_Hash(object);
+  if (hash == -1) return false;
+  key = cpython::Key{object, hash, 0};
+  return true;
+}
+
+PyObject* class_value(PyObject* raw) {
+  if (raw == nullptr) return nullptr;
+  if (Py_TYPE(raw) == &PyStaticMethod_Type) {
+    PyObject* function = PyObject_GetAttrString(raw, "__func__");  // a member: C code
+    if (function == nullptr) {
+      PyErr_Clear();
+      return nullptr;
+    }
+    Py_DECREF(function);  // the staticmethod holds it
+    return function;
+  }
+  if (Py_TYPE(raw) == &PyFunction_Type || Py_TYPE(raw)->tp_descr_get == nullptr) return raw;
+  return nullptr;
+}
+
+py::Ref c_getattr(PyObject* base, PyObject* name) {
+  if (!PyUnicode_CheckExact(name)) return {};
+  PyTypeObject* type = Py_TYPE(base);
+  PyObject* descriptor = cpython::type_lookup(type, name);
+  if (descriptor != nullptr && is_c_function_descriptor(Py_TYPE(descriptor)) && (generic_access(type) || PyType_Check(base))) {
+    py::Ref keep = py::Ref::share(descriptor);
+    py::Ref value = py::Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(type)));
+    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();  // an empty slot
+    return value;
+  }
+  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) return {};  // a property or another data descriptor
+  if (PyType_Check(base)) {
+    if (type->tp_getattro != PyType_Type.tp_getattro) return {};
+    PyObject* raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(base), name);
+    return py::Ref::share(class_value(raw));
+  }
+  if (!generic_access(type)) return {};
+  py::Ref value = instance_item(base, name);
+  if (value) return value;
+  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_get == nullptr) return py::Ref::share(descriptor);
+  return {};
+}
+
+py::Ref resolve(const Source* source, const FrameView& frame) {
+  if (source->base == nullptr) return step(source, nullptr, frame);
+  py::Ref base = resolve(source->base, frame);
+  return base ? step(source, base.get(), frame) : py::Ref();
+}
+
+py::Ref step(const Source* source, PyObject* object, const FrameView& frame) {
+  using source::Kind;
+  switch (source->kind) {
+    case Kind::kLocal:
+      return py::Ref::share(frame.locals[source->index]);
+    case Kind::kFreeCell: {
+      PyObject* closure = PyFunction_GET_CLOSURE(frame.func);
+      return closure != nullptr ? item(closure, source->index) : py::Ref();
+    }
+    case Kind::kGlobal:
+      return dict_item(PyFunction_GET_GLOBALS(frame.func), source->key);
+    case Kind::kConst:
+      return py::Ref::share(source->key);
+    case Kind::kInstanceItem:
+      return instance_item(object, source->key);
+    case Kind::kAttr:
+      return c_getattr(object, source->key);
+    case Kind::kClassAttr:
+      return py::Ref::share(cpython::type_lookup(Py_TYPE(object), source->key));
+    case Kind::kItem:
+      return item(object, source->index);
+    case Kind::kDictItem:
+      return dict_item(object, source->key);
+    case Kind::kCellContents:
+      return PyCell_Check(object) ? py::Ref::share(PyCell_GET(object)) : py::Ref();
+    case Kind::kTypeOf:
+      return py::Ref::share(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    case Kind::kDictOf: {
+      if (cpython::dict_pointer_offset(Py_TYPE(object)) == 0) return {};
+      return py::Ref::steal(PyObject_GenericGetDict(object, nullptr));
+    }
+    case Kind::kDefault: {
+      PyObject* defaults = PyFunction_Check(object) ? PyFunction_GET_DEFAULTS(object) : nullptr;
+      return defaults != nullptr ? item(defaults, source->index) : py::Ref();
+    }
+    case Kind::kKwDefault:
+      return PyFunction_Check(object) ? dict_item(PyFunction_GET_KW_DEFAULTS(object), source->key) : py::Ref();
+    case Kind::kClosureCell: {
+      PyObject* closure = PyFunction_Check(object) ? PyFunction_GET_CLOSURE(object) : nullptr;
+      return closure != nullptr ? item(closure, source->index) : py::Ref();
+    }
+    case Kind::kBoundSelf:
+      return PyMethod_Check(object) ? py::Ref::share(PyMethod_GET_SELF(object)) : py::Ref();
+    case Kind::kBoundFunc:
+      return PyMethod_Check(object) ? py::Ref::share(PyMethod_GET_FUNCTION(object)) : py::Ref();
+    default:
+      return {};
+  }
+}
+
+}  // namespace pellucid::guard

@@ -1,0 +1,151 @@
+// The module table: objects with their type and dictionary, dictionaries and classes with their version tags, and what is expected under
+// their keys. Everything here is compile time; run.cpp only scans the arrays.
+#include <cstddef>
+
+#include "guard/compile.h"
+#include "guard/resolve.h"
+
+namespace pellucid::guard {
+
+using source::Source;
+
+namespace {
+
+// Instances of these can have their class assigned; those of other static types cannot.
+bool class_can_change(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object);
+}
+
+}  // namespace
+
+bool Compiler::pin_type(Node& node) {
+  PyObject* object = node.value.get();
+  if (node.status == Status::kConstant && class_can_change(object)) pinned_types_.insert(object);
+  return true;
+}
+
+// Those whose dictionary is verified have their type verified with it.
+bool Compiler::add_pinned_types() {
+  for (auto& [where, row] : other_rows_) pinned_types_.erase(where.first);
+  for (PyObject* object : pinned_types_) {
+    if (object_rows_.count(object) != 0) continue;
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    if (!program_.holds_.hold(type, false)) return false;
+    program_.other_objects_.push_back({object, Py_TYPE(object), type, offsetof(PyObject, ob_type)});
+  }
+  return true;
+}
+
+bool Compiler::pin_pointer(Node& owner, Py_ssize_t offset, PyObject* pointer) {
+  PyObject* object = owner.value.get();
+  PyTypeObject* type = Py_TYPE(object);
+  if (!program_.holds_.hold(reinterpret_cast<PyObject*>(type), false)) return false;
+  if (offset == cpython::kManagedDictOffset) {
+    if (object_rows_.insert(object).second) program_.objects_.push_back({object, type, pointer});
+  } else if (other_rows_.emplace(std::make_pair(object, offset), program_.other_objects_.size()).second) {
+    program_.other_objects_.push_back({object, type, pointer, offset});
+  }
+  return true;
+}
+
+// Everything that makes this constant constant is verified by the program: its path down to a guard by identity.
+bool Compiler::ensure_constant(Node& node) {
+  if (node.ensured) return true;
+  node.ensured = true;
+  if (node.edge != Status::kConstant) return true;  // its own identity guard does
+  switch (node.source->kind) {
+    case source::Kind::kConst:
+      return program_.holds_.keep(node.value.get());
+    case source::Kind::kTypeOf:
+      return program_.holds_.hold(node.value.get(), false) && ensure_constant(*node.base) && pin_type(*node.base);
+    case source::Kind::kDictOf:
+      dict_nodes_.push_back(&node);
+      return plan_instance(*node.base) != nullptr;
+    default:  // an item of a tuple, a part of a bound method: owned by what cannot change
+      return ensure_constant(*node.base);
+  }
+}
+
+Expected* Compiler::plan_instance(Node& owner) {
+  PyObject* object = owner.value.get();
+  if (!ensure_constant(owner)) return nullptr;
+  // Makes the dictionary of an instance that keeps its values inline: only a dictionary has a tag. The program cannot tell.
+  py::Ref dict = py::Ref::steal(PyObject_GenericGetDict(object, nullptr));
+  if (!dict) return nullptr;
+  if (!pin_pointer(owner, cpython::dict_pointer_offset(Py_TYPE(object)), dict.get())) return nullptr;
+  return &dict_plans_[dict.get()];
+}
+
+Expected* Compiler::plan_dict(Node& node) {
+  PyObject* dict = node.value.get();
+  if (!ensure_constant(node)) return nullptr;
+  if (node.source->kind == source::Kind::kDictOf) return plan_instance(*node.base);
+  if (node.edge == Status::kTracked && !ensure_tracked(node)) return nullptr;
+  auto [found, inserted] = dict_plans_.try_emplace(dict);
+  // Found in another dictionary: only to be touched when that one was verified.
+  if (inserted && node.edge == Status::kTracked && !node.table->of_class) found->second.stage = node.table->stage + 1;
+  return &found->second;
+}
+
+Expected* Compiler::plan_type(PyTypeObject* type) {
+  if (!program_.holds_.hold(reinterpret_cast<PyObject*>(type), false)) return nullptr;
+  Expected& plan = type_plans_[type];
+  plan.of_class = true;
+  return &plan;
+}
+
+size_t Compiler::add_entry(Expected& table, PyObject* key, uint8_t checks) {
+  Entry entry;
+  if (!make_key(key, entry.key)) return SIZE_MAX;
+  program_.holds_.keep(key);
+  entry.checks = checks;
+  table.entries.push_back(entry);
+  return table.entries.size() - 1;
+}
+
+bool Compiler::ensure_tracked(Node& node) {
+  if (node.table != nullptr) return true;
+  const Source* source = node.source;
+  uint8_t checks = Entry::kAny;
+  Expected* table = nullptr;
+  switch (source->kind) {
+    case source::Kind::kGlobal: {
+      needs_globals_ = true;
+      PyObject* globals = PyFunction_GET_GLOBALS(frame_.func);
+      table = &dict_plans_[globals];
+      break;
+    }
+    case source::Kind::kInstanceItem:
+      table = plan_instance(*node.base);
+      break;
+    case source::Kind::kDictItem: {
+      table = plan_dict(*node.base);
+      break;
+    }
+    case source::Kind::kAttr: {
+      if (PyModule_Check(node.base->value.get())) {
+        table = plan_instance(*node.base);
+      } else {
+        if (!ensure_constant(*node.base)) return false;
+        table = plan_type(reinterpret_cast<PyTypeObject*>(node.base->value.get()));
+        checks = Entry::kUnwrap;
+      }
+      break;
+    }
+    case source::Kind::kClassAttr:
+      if (node.base->status == Status::kConstant && !(ensure_constant(*node.base) && pin_type(*node.base))) return false;
+      table = plan_type(node.base->type);
+      break;
+    default:
+      break;
+  }
+  if (table == nullptr) return false;
+  node.entry = add_entry(*table, source->key, checks);
+  if (node.entry == SIZE_MAX) return false;
+  node.table = table;
+  if (node.slot >= 0) entry_of(node).slot = static_cast<int32_t>(node.slot);
+  return true;
+}
+
+}  // namespace pellucid::guard
