@@ -97,6 +97,11 @@ def python(_jobs: int) -> None:
         print("-- " + ", ".join(times), flush=True)
 
 
+def fuzz(_jobs: int) -> None:
+    """Property-based tests, few examples each; `make fuzz` runs many."""
+    run([sys.executable, "-m", "pytest", "tests/fuzz"])
+
+
 def sanitizers(jobs: int) -> None:
     """AddressSanitizer and UBSan over the C++ tests and the Python tests of the lower layers."""
     folder = ROOT / "build" / "asan"
@@ -142,6 +147,7 @@ SUITES: Dict[str, Callable[[int], None]] = {
     "cpp": cpp,
     "interpreters": interpreters,
     "python": python,
+    "fuzz": fuzz,
     "sanitizers": sanitizers,
 }
 
