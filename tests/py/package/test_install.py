@@ -53,6 +53,7 @@ def ask(environment, program, cwd):
 
 
 @needs_torch
+@pytest.mark.slow  # compiles all of the core
 def test_with_torch(tmp_path, checkout):
     environment = tmp_path / "environment"
     venv.create(str(environment), with_pip=False)
