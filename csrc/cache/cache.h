@@ -32,7 +32,16 @@ struct GuardedCode {
   py::Ref report;            // dict for cache_entries(): graph, backend, code text, breaks ...
   uint64_t hits = 0;
   uint32_t successor = 0;
+  // Calls that are running the entry now. One that is dropped meanwhile keeps itself alive until the last of them is over, so that what
+  // its code reads through raw pointers (the guards' block) stays.
+  uint32_t running = 0;
+  std::shared_ptr<GuardedCode> retired;
 };
+
+// To be called with every entry that leaves a cache.
+inline void retire(const std::shared_ptr<GuardedCode>& entry) {
+  if (entry->running > 0) entry->retired = entry;
+}
 
 enum class State : uint8_t { kCapture, kSkip, kLimit };  // kSkip: never looked at again; kLimit: hits go on, no new captures
 

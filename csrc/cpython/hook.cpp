@@ -40,11 +40,20 @@ void record(PyObject* recorder, _PyInterpreterFrame* frame, bool throwing) {
   Py_XDECREF(row);
 }
 
+// The frame holds its arguments now, so none of these is the last reference.
+void hand_over(ThreadState& state) {
+  PyObject** arguments = state.handover;
+  state.handover = nullptr;
+  for (Py_ssize_t i = 0; i < state.handover_count; i++) Py_CLEAR(arguments[i]);
+}
+
 PyObject* evaluator(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   frames_seen++;
   ThreadState& state = thread_state;
   if (state.recorder != nullptr) [[unlikely]]
     record(state.recorder, raw, throwing != 0);
+  if (state.handover != nullptr && frame_function(raw) == state.handover_function) [[unlikely]]
+    hand_over(state);
   // `close` and `throw` of a generator arrive with `throwing`, its later steps in a frame that the generator owns.
   if (state.region == nullptr || throwing != 0 || frame_callback == nullptr || !frame_at_entry(raw)) return forward(thread, raw, throwing);
   PyObject* code = reinterpret_cast<PyObject*>(frame_code(raw));
@@ -124,8 +133,29 @@ bool set_code_data(PyObject* code, void* data) {
 
 PyObject* evaluate(Frame& frame) { return forward(frame.thread, static_cast<_PyInterpreterFrame*>(frame.raw), 0); }
 
-void drop_arguments(Frame& frame, Py_ssize_t count) {
-  for (Py_ssize_t i = 0; i < count; i++) Py_CLEAR(frame.locals[i]);
+// At entry the frame is the last one on the data stack and can grow there. What it grows by is given back with the frame.
+bool swap_code(Frame& frame, PyObject* code_object) {
+  auto* raw = static_cast<_PyInterpreterFrame*>(frame.raw);
+  auto* code = reinterpret_cast<PyCodeObject*>(code_object);
+  PyCodeObject* old = frame_code(raw);
+  PyThreadState* thread = frame.thread;
+  auto** base = reinterpret_cast<PyObject**>(raw);
+  bool fits = base + frame_size(old) == thread->datastack_top && base + frame_size(code) < thread->datastack_limit;
+  if (!fits || raw->frame_obj != nullptr) return false;
+  thread->datastack_top = base + frame_size(code);
+  for (int i = old->co_nlocalsplus; i < code->co_nlocalsplus; i++) raw->localsplus[i] = nullptr;
+  raw->stacktop = code->co_nlocalsplus;
+  Py_INCREF(code);
+  frame_set_code(raw, code);
+  Py_DECREF(old);
+  frame.code = code_object;
+  return true;
+}
+
+void drop_locals(Frame& frame) {
+  if (static_cast<_PyInterpreterFrame*>(frame.raw)->frame_obj != nullptr) return;  // somebody holds the frame and may look at them
+  int count = reinterpret_cast<PyCodeObject*>(frame.code)->co_nlocalsplus;
+  for (int i = 0; i < count; i++) Py_CLEAR(frame.locals[i]);
 }
 
 const HookApi api = {
@@ -141,7 +171,8 @@ const HookApi api = {
       free_data = free_code_data_callback;
     },
     evaluate,
-    drop_arguments,
+    swap_code,
+    drop_locals,
     code_data,
     set_code_data,
 };

@@ -13,8 +13,12 @@ namespace pellucid::cpython {
 struct ThreadState {
   void* region = nullptr;          // null: frames of this thread are none of our business, the hook forwards at once
   PyObject* as_written = nullptr;  // a function whose next frame runs unchanged; taken when that frame arrives
-  bool in_capture = false;         // a frame of this thread is being captured: wrappers call what they wrap as written
-  PyObject* recorder = nullptr;    // tests: a list that gets one tuple per frame
+  // Arguments, owned by whoever set this, that are let go once the next frame of `handover_function` has references of its own.
+  PyObject** handover = nullptr;
+  Py_ssize_t handover_count = 0;
+  PyObject* handover_function = nullptr;
+  bool in_capture = false;       // a frame of this thread is being captured: wrappers call what they wrap as written
+  PyObject* recorder = nullptr;  // tests: a list that gets one tuple per frame
 };
 
 // A frame at its entry: arguments bound, nothing run, cells not made. Borrowed throughout.
@@ -32,7 +36,7 @@ struct Frame {
 using FrameCallback = PyObject* (*)(ThreadState& thread, Frame& frame);
 
 struct HookApi {
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
   uint32_t version;
   const int32_t* busy;  // installs and captures going on, over all threads; 0: no ThreadState can have anything set
   ThreadState* (*thread)();
@@ -41,8 +45,11 @@ struct HookApi {
   void (*begin_capture)();
   void (*end_capture)();
   void (*set_callback)(FrameCallback callback, void (*free_code_data)(void*));
-  PyObject* (*evaluate)(Frame& frame);                     // the frame as it is, through the hook that was there before ours
-  void (*drop_arguments)(Frame& frame, Py_ssize_t count);  // lets go of the first `count` locals of a frame that will not be evaluated
+  PyObject* (*evaluate)(Frame& frame);  // the frame as it is, through the hook that was there before ours
+  // Makes a frame at entry run `code` in place of its own; false, with nothing changed, where the frame's place does not allow it (then
+  // call a function over the code). `code` takes the same arguments in the same slots and has the same free variables.
+  bool (*swap_code)(Frame& frame, PyObject* code);
+  void (*drop_locals)(Frame& frame);  // lets go of the locals of a frame that is over, or will not be evaluated
   void* (*code_data)(PyObject* code);
   bool (*set_code_data)(PyObject* code, void* data);  // takes ownership, freed with the code; must have none yet. False: exception set
 };

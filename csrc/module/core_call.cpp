@@ -11,6 +11,56 @@ namespace {
 using cpython::Frame;
 using cpython::ThreadState;
 
+enum class Target : uint8_t { kFunction, kCode };  // what a caller runs: a function object, or code in the frame that is there
+
+// What to do with a call. With kRun the entry is running until the plan is gone.
+class Plan {
+ public:
+  Plan() = default;
+  explicit Plan(Next next) : next(next) {}
+  // Takes over `target`; null: kRaise.
+  Plan(cache::GuardedCode& entry, py::Ref target)
+      : next(target ? Next::kRun : Next::kRaise), target(std::move(target)), calls_python(entry.calls_python), entry_(&entry) {
+    entry.running++;
+  }
+  Plan(Plan&& other) noexcept
+      : next(other.next), target(std::move(other.target)), calls_python(other.calls_python), entry_(std::exchange(other.entry_, nullptr)) {}
+  Plan& operator=(Plan&& other) noexcept {
+    std::swap(next, other.next);
+    std::swap(target, other.target);
+    std::swap(calls_python, other.calls_python);
+    std::swap(entry_, other.entry_);
+    return *this;
+  }
+  ~Plan() {
+    if (entry_ != nullptr && --entry_->running == 0 && entry_->retired != nullptr) [[unlikely]]
+      release();
+  }
+
+  Next next = Next::kAsWritten;
+  py::Ref target;             // kRun: a function object or code, as asked for
+  bool calls_python = false;  // kRun: it may start frames that are to be looked at
+
+ private:
+  // The entry was dropped while it ran. Freeing it may run Python code; an exception on its way out must survive that.
+  void release() {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    std::shared_ptr<cache::GuardedCode> last = std::move(entry_->retired);
+    last.reset();
+    PyErr_Restore(type, value, traceback);
+  }
+
+  cache::GuardedCode* entry_ = nullptr;
+};
+
+PyObject* function_over(PyObject* code, PyObject* original) {
+  py::Ref made = py::Ref::steal(PyFunction_New(code, PyFunction_GET_GLOBALS(original)));
+  PyObject* closure = PyFunction_GET_CLOSURE(original);
+  if (!made || (closure != nullptr && PyFunction_SetClosure(made.get(), closure) < 0)) return nullptr;
+  return made.release();
+}
+
 // The function object over an entry's code that goes with `original`'s globals and closure: the last one, or a new one.
 PyObject* function_for(cache::GuardedCode& entry, PyObject* original) {
   PyObject* have = entry.function.get();
@@ -19,21 +69,15 @@ PyObject* function_for(cache::GuardedCode& entry, PyObject* original) {
     Py_INCREF(have);
     return have;
   }
-  py::Ref made = py::Ref::steal(PyFunction_New(entry.code.get(), PyFunction_GET_GLOBALS(original)));
+  py::Ref made = py::Ref::steal(function_over(entry.code.get(), original));
   if (!made) return nullptr;
-  PyObject* closure = PyFunction_GET_CLOSURE(original);
-  if (closure != nullptr && PyFunction_SetClosure(made.get(), closure) < 0) return nullptr;
   py::Ref old = entry.function;  // freed when nothing of the entry is being touched
   entry.function = made;
   return made.release();
 }
 
-Plan run_entry(cache::GuardedCode& entry, PyObject* function) {
-  entry.hits++;
-  bool calls_python = entry.calls_python;
-  PyObject* transformed = function_for(entry, function);
-  if (transformed == nullptr) return {Plan::Next::kRaise};
-  return {Plan::Next::kRun, transformed, calls_python};
+Plan run_entry(cache::GuardedCode& entry, PyObject* function, Target target) {
+  return Plan(entry, target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function)));
 }
 
 // The newest hit first, then the others.
@@ -54,18 +98,45 @@ guard::Verdict find(cache::CodeCache& cache, const guard::FrameView& frame, cach
   return guard::Verdict::kMiss;
 }
 
-Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count) {
+Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count, Target target) {
   cache::GuardedCode* entry = nullptr;
   switch (find(*cache, {function, locals}, entry)) {
     case guard::Verdict::kHit:
-      return run_entry(*entry, function);
+      entry->hits++;
+      return run_entry(*entry, function, target);
     case guard::Verdict::kError:
-      return {Plan::Next::kRaise};
+      return Plan(Next::kRaise);
     case guard::Verdict::kMiss:
       break;
   }
-  if (cache->state != cache::State::kCapture) return {Plan::Next::kAsWritten};
-  return plan_miss(region, function, locals, count);
+  if (cache->state != cache::State::kCapture) return Plan(Next::kAsWritten);
+  Miss miss = capture_miss(region, function, locals, count);
+  return miss.next == Next::kRun ? run_entry(*miss.entry, function, target) : Plan(miss.next);
+}
+
+// The arguments of a tail call live on in the frame of its callee alone: objects that the callee drops must die there.
+class Handover {
+ public:
+  Handover(ThreadState& thread, PyObject* callee, TailCall* pending) : thread_(thread) {
+    if (Py_REFCNT(pending) != 1) return;  // a profiler or tracer saw it and kept it
+    thread_.handover = pending->arguments;
+    thread_.handover_count = Py_SIZE(pending);
+    thread_.handover_function = callee;
+  }
+  ~Handover() { thread_.handover = nullptr; }
+  Handover(const Handover&) = delete;
+  Handover& operator=(const Handover&) = delete;
+
+ private:
+  ThreadState& thread_;
+};
+
+// All parameters are positional and as many as there are arguments: fast locals as they come.
+bool takes_exactly(PyObject* callable, Py_ssize_t count) {
+  if (!PyFunction_Check(callable)) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
+  constexpr int kOther = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  return code->co_argcount == count && code->co_kwonlyargcount == 0 && !(code->co_flags & kOther);
 }
 
 // Makes the calls that transformed code ends with, each after the frame before it is gone. Takes over `result`.
@@ -75,37 +146,38 @@ PyObject* run_tail_calls(RegionObject* region, ThreadState& thread, PyObject* re
     auto* pending = reinterpret_cast<TailCall*>(result);
     PyObject* function = pending->function;
     Py_ssize_t count = Py_SIZE(pending);
-    Plan next{Plan::Next::kAsWritten};
-    bool simple = false;
-    if (PyFunction_Check(function)) {
-      auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-      simple =
-          code->co_argcount == count && code->co_kwonlyargcount == 0 && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR));
-    }
+    Plan next;
+    bool simple = takes_exactly(function, count);
     if (simple) {
       std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));
       if (cache == nullptr) return nullptr;
-      next = plan(region, cache.get(), function, pending->arguments, count);
+      next = plan(region, cache.get(), function, pending->arguments, count, Target::kFunction);
     }
-    switch (next.next) {
-      case Plan::Next::kRaise:
-        return nullptr;
-      case Plan::Next::kRun: {
-        py::Ref transformed = py::Ref::steal(next.function);
-        thread.region = next.calls_python ? region : nullptr;
-        result = PyObject_Vectorcall(transformed.get(), pending->arguments, count, nullptr);
-        break;
-      }
-      case Plan::Next::kAsWritten:
-        thread.region = region;
-        // Otherwise (not simple) the frame arrives at the hook and takes the path of any nested call.
-        thread.as_written = simple ? function : nullptr;
-        result = PyObject_Vectorcall(function, pending->arguments, count, nullptr);
-        thread.as_written = nullptr;
-        break;
-    }
+    if (next.next == Next::kRaise) return nullptr;
+    PyObject* callee = next.target ? next.target.get() : function;
+    thread.region = next.target && !next.calls_python ? nullptr : region;
+    // A call that is not simple arrives at the hook and takes the path of any nested call.
+    thread.as_written = simple && !next.target ? function : nullptr;
+    Handover handover(thread, callee, pending);
+    result = PyObject_Vectorcall(callee, pending->arguments, static_cast<size_t>(count), nullptr);
+    thread.as_written = nullptr;
   }
   return result;
+}
+
+// Runs transformed code for a frame that has not begun, in its place where that is possible.
+PyObject* run_in_frame(Frame& frame, PyObject* code, Py_ssize_t count) {
+  if (hook().swap_code(frame, code)) return hook().evaluate(frame);
+  py::Ref function = py::Ref::steal(function_over(code, frame.function));
+  return function ? PyObject_Vectorcall(function.get(), frame.locals, static_cast<size_t>(count), nullptr) : nullptr;
+}
+
+// The region's cache of a frame's code. Null with an exception set.
+cache::CodeCache* cache_for_frame(RegionObject* region, const CodeData& data, PyObject* code) {
+  for (const CodeData::Row& row : data.rows) {
+    if (row.region == region) return row.cache;
+  }
+  return cache_of(region, code).get();  // the region keeps it
 }
 
 PyObject* on_frame(ThreadState& thread, Frame& frame) {
@@ -126,34 +198,21 @@ PyObject* on_frame(ThreadState& thread, Frame& frame) {
     return hook().evaluate(frame);
 
   auto* region = static_cast<RegionObject*>(thread.region);
-  cache::CodeCache* cache = nullptr;
-  for (const CodeData::Row& row : data->rows) {
-    if (row.region == region) cache = row.cache;
-  }
-  std::shared_ptr<cache::CodeCache> made;
-  if (cache == nullptr) {
-    made = cache_of(region, frame.code);
-    cache = made.get();
-    if (cache == nullptr) return nullptr;
-  }
+  cache::CodeCache* cache = cache_for_frame(region, *data, frame.code);
+  if (cache == nullptr) return nullptr;
   Py_ssize_t count = parameter_count(reinterpret_cast<PyCodeObject*>(frame.code));
-  Plan next = plan(region, cache, frame.function, frame.locals, count);
-  switch (next.next) {
-    case Plan::Next::kRaise:
-      return nullptr;
-    case Plan::Next::kAsWritten:
-      return hook().evaluate(frame);
-    case Plan::Next::kRun:
-      break;
+  Plan next = plan(region, cache, frame.function, frame.locals, count, Target::kCode);
+  if (next.next == Next::kRaise) return nullptr;
+  if (next.next == Next::kAsWritten) return hook().evaluate(frame);
+  // Whoever made `region` active holds it, and the hook, until the frame is over.
+  if (!next.calls_python) thread.region = nullptr;
+  PyObject* result = run_in_frame(frame, next.target.get(), count);
+  if (is_tail_call(result)) {
+    hook().drop_locals(frame);
+    result = run_tail_calls(region, thread, result);
   }
-  py::Ref transformed = py::Ref::steal(next.function);
-  ActiveRegion active(region);
-  if (!active.ok()) return nullptr;
-  if (!next.calls_python) active.thread().region = nullptr;
-  PyObject* result = PyObject_Vectorcall(transformed.get(), frame.locals, count, nullptr);
-  if (!is_tail_call(result)) return result;
-  hook().drop_arguments(frame, count);  // the rest of the program must not find them alive: their frame has ended
-  return run_tail_calls(region, active.thread(), result);
+  thread.region = region;
+  return result;
 }
 
 void tail_call_dealloc(PyObject* self) {
@@ -229,19 +288,14 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
                      const OriginalCall& original) {
   if (*hook().busy != 0 && hook().thread()->in_capture) [[unlikely]]
     return PyObject_Vectorcall(original.function, original.arguments, original.nargsf, original.keywords);
-  Plan next = plan(region, cache, function, locals, count);
-  if (next.next == Plan::Next::kAsWritten) return call_as_written(region, original);
-  if (next.next == Plan::Next::kRaise) return nullptr;
-  PyObject* result;
-  if (!next.calls_python && *hook().busy == 0) [[likely]] {  // a whole graph: the hook stays where it is
-    result = PyObject_Vectorcall(next.function, locals, count, nullptr);
-    Py_DECREF(next.function);
-    return result;
-  }
-  py::Ref transformed = py::Ref::steal(next.function);
+  Plan next = plan(region, cache, function, locals, count, Target::kFunction);
+  if (next.next == Next::kAsWritten) return call_as_written(region, original);
+  if (next.next == Next::kRaise) return nullptr;
+  if (!next.calls_python && *hook().busy == 0) [[likely]]  // a whole graph: the hook stays where it is
+    return PyObject_Vectorcall(next.target.get(), locals, static_cast<size_t>(count), nullptr);
   ActiveRegion active(next.calls_python ? region : nullptr);
   if (!active.ok()) return nullptr;
-  result = PyObject_Vectorcall(transformed.get(), locals, count, nullptr);
+  PyObject* result = PyObject_Vectorcall(next.target.get(), locals, static_cast<size_t>(count), nullptr);
   return is_tail_call(result) ? run_tail_calls(region, active.thread(), result) : result;
 }
 

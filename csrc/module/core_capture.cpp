@@ -79,6 +79,7 @@ void drop_invalid(cache::CodeCache& cache) {
   std::vector<std::shared_ptr<cache::GuardedCode>> dropped;  // freed after the cache is whole again
   std::erase_if(cache.entries, [&dropped](const std::shared_ptr<cache::GuardedCode>& entry) {
     if (entry->guards->valid()) return false;
+    cache::retire(entry);
     dropped.push_back(entry);
     return true;
   });
@@ -94,9 +95,9 @@ int at_limit(const cache::CodeCache& cache) {
   return static_cast<long>(cache.entries.size()) >= number;
 }
 
-Plan as_written_if(const py::Ref& told) { return {told ? Plan::Next::kAsWritten : Plan::Next::kRaise}; }
+Miss as_written_if(const py::Ref& told) { return {told ? Next::kAsWritten : Next::kRaise, nullptr}; }
 
-Plan internal_fault(cache::CodeCache& cache, const std::string& what) {
+Miss internal_fault(cache::CodeCache& cache, const std::string& what) {
   cache.state = cache::State::kSkip;  // it would fail the same way at every call
   cache.skip_reason = "internal error: " + what;
   return as_written_if(event("internal_fault", "(Os#)", cache.code.get(), what.data(), static_cast<Py_ssize_t>(what.size())));
@@ -107,9 +108,9 @@ bool same_free_variables(PyObject* a, PyObject* b) {
   return reinterpret_cast<PyCodeObject*>(a)->co_nfreevars == reinterpret_cast<PyCodeObject*>(b)->co_nfreevars;
 }
 
-Plan keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry) {
+Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry) {
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));  // capture may have reset the region
-  if (cache == nullptr || !mark_transformed(entry->code.get())) return {Plan::Next::kRaise};
+  if (cache == nullptr || !mark_transformed(entry->code.get())) return {Next::kRaise, nullptr};
   if (!same_free_variables(entry->code.get(), PyFunction_GET_CODE(function)))
     return internal_fault(*cache, "the transformed code has other free variables than the function");
   // This also leaves the verified inputs where the entry's graph call reads them.
@@ -117,22 +118,16 @@ Plan keep(RegionObject* region, PyObject* function, const guard::FrameView& fram
     case guard::Verdict::kHit:
       break;
     case guard::Verdict::kError:
-      return {Plan::Next::kRaise};
+      return {Next::kRaise, nullptr};
     case guard::Verdict::kMiss: {
       std::string what = "guards do not hold for the frame that they were made from:";
       for (const std::string& reason : entry->guards->failures(frame)) what += " " + reason + ";";
       return internal_fault(*cache, what);
     }
   }
-  py::Ref transformed = py::Ref::steal(PyFunction_New(entry->code.get(), PyFunction_GET_GLOBALS(function)));
-  if (!transformed) return {Plan::Next::kRaise};
-  PyObject* closure = PyFunction_GET_CLOSURE(function);
-  if (closure != nullptr && PyFunction_SetClosure(transformed.get(), closure) < 0) return {Plan::Next::kRaise};
-  entry->function = transformed;
-  bool calls_python = entry->calls_python;
   cache->most_recent = static_cast<uint32_t>(cache->entries.size());
-  cache->entries.push_back(std::move(entry));
-  return {Plan::Next::kRun, transformed.release(), calls_python};
+  cache->entries.push_back(entry);
+  return {Next::kRun, std::move(entry)};
 }
 
 bool marked(PyObject* function, PyObject* name) {
@@ -157,10 +152,10 @@ bool has_disable_mark(PyObject* function) { return marked(function, disable_name
 
 bool takes_over(PyObject* function) { return marked(function, original_callable_name); }
 
-Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count) {
+Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count) {
   PyObject* code = PyFunction_GET_CODE(function);
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, code);
-  if (cache == nullptr) return {Plan::Next::kRaise};
+  if (cache == nullptr) return {Next::kRaise, nullptr};
   // Whoever captures may look at every fast local; callers only have the arguments.
   std::vector<PyObject*> slots(static_cast<size_t>(reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus), nullptr);
   std::copy(locals, locals + count, slots.begin());
@@ -169,18 +164,18 @@ Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals
   drop_invalid(*cache);
   if (!cache->entries.empty()) {
     int full = at_limit(*cache);
-    if (full < 0) return {Plan::Next::kRaise};
+    if (full < 0) return {Next::kRaise, nullptr};
     if (full) {
       cache->state = cache::State::kLimit;
       py::Ref reasons = failures(*cache, frame);
-      if (!reasons) return {Plan::Next::kRaise};
+      if (!reasons) return {Next::kRaise, nullptr};
       return as_written_if(event("limit_reached", "(OO)", code, reasons.get()));
     }
     py::Ref wanted = event("recompiles_wanted", "()");
-    if (!wanted) return {Plan::Next::kRaise};
+    if (!wanted) return {Next::kRaise, nullptr};
     if (wanted.get() == Py_True) {
       py::Ref reasons = failures(*cache, frame);
-      if (!reasons || !event("recompiling", "(OO)", code, reasons.get())) return {Plan::Next::kRaise};
+      if (!reasons || !event("recompiling", "(OO)", code, reasons.get())) return {Next::kRaise, nullptr};
     }
   }
 
@@ -193,7 +188,7 @@ Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals
     return internal_fault(*cache, error.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
-    return {Plan::Next::kRaise};
+    return {Next::kRaise, nullptr};
   }
   switch (result.outcome) {
     case translate::Outcome::kCaptured:
@@ -208,7 +203,7 @@ Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals
       break;
   }
   if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "capture failed without an exception");
-  return {Plan::Next::kRaise};
+  return {Next::kRaise, nullptr};
 }
 
 }  // namespace pellucid::module

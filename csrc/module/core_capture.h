@@ -6,19 +6,19 @@
 
 namespace pellucid::module {
 
-struct Plan {  // what to do with a call
-  enum class Next : uint8_t {
-    kRun,        // call `function` with the locals
-    kAsWritten,  // run what the user wrote, frames below it looked at
-    kRaise,      // an exception is set
-  };
+enum class Next : uint8_t {  // what to do with a call
+  kRun,                      // run an entry's transformed code with the locals
+  kAsWritten,                // run what the user wrote, frames below it looked at
+  kRaise,                    // an exception is set
+};
+
+struct Miss {
   Next next = Next::kAsWritten;
-  PyObject* function = nullptr;  // kRun: a new reference
-  bool calls_python = false;     // kRun: it may start frames that are to be looked at
+  std::shared_ptr<cache::GuardedCode> entry;  // kRun: new, and its guards hold for the frame
 };
 
 // No entry of the function's code fits these arguments. `locals` has `count` values.
-Plan plan_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count);
+Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count);
 
 // A user's function that torch.compiler.disable or torch._dynamo.disable marked not to be captured itself.
 bool has_disable_mark(PyObject* function);
@@ -26,7 +26,7 @@ bool has_disable_mark(PyObject* function);
 // A function that torch.compile or torch.compiler.disable returned: what runs below it is its business, not ours.
 bool takes_over(PyObject* function);
 
-// What plan_miss asks to capture a frame: translate::translate, unless a test puts another in its place. Null: translate again.
+// What capture_miss asks to capture a frame: translate::translate, unless a test puts another in its place. Null: translate again.
 using Translator = translate::Result (*)(const guard::FrameView& frame, PyObject* code, cache::Region& region);
 void set_translator(Translator translator);
 

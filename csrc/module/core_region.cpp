@@ -28,7 +28,7 @@ int region_traverse(PyObject* self, visitproc visit, void* arg) {
     if (cache.use_count() > 1) continue;  // a capture is using it: what it holds is reachable from the C stack
     Py_VISIT(cache->code.get());
     for (const auto& entry : cache->entries) {
-      if (entry.use_count() > 1) continue;
+      if (entry.use_count() > 1 || entry->running > 0) continue;
       Py_VISIT(entry->code.get());
       Py_VISIT(entry->function.get());
       Py_VISIT(entry->graph_module.get());
@@ -198,6 +198,7 @@ void reset_region(RegionObject* region) {
   CacheMap dropped;
   dropped.swap(*region->caches);  // freeing entries may run Python code, which may capture again
   for (const auto& [code, cache] : dropped) {
+    for (const auto& entry : cache->entries) cache::retire(entry);
     auto* data = static_cast<CodeData*>(api->code_data(code));
     if (data == nullptr) continue;
     std::erase_if(data->rows, [region](const CodeData::Row& row) { return row.region == region; });

@@ -11,6 +11,13 @@ inline bool frame_at_entry(_PyInterpreterFrame* frame) {
   return frame->owner == FRAME_OWNED_BY_THREAD && frame->instr_ptr == _PyCode_CODE(_PyFrame_GetCode(frame));
 }
 
+inline Py_ssize_t frame_size(PyCodeObject* code) { return code->co_framesize; }
+
+inline void frame_set_code(_PyInterpreterFrame* frame, PyCodeObject* code) {
+  frame->f_executable = reinterpret_cast<PyObject*>(code);
+  frame->instr_ptr = _PyCode_CODE(code);
+}
+
 inline Py_ssize_t request_code_extra(freefunc release) { return PyUnstable_Eval_RequestCodeExtraIndex(release); }
 inline int get_code_extra(PyObject* code, Py_ssize_t index, void** data) { return PyUnstable_Code_GetExtra(code, index, data); }
 inline int set_code_extra(PyObject* code, Py_ssize_t index, void* data) { return PyUnstable_Code_SetExtra(code, index, data); }

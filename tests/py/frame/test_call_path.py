@@ -341,6 +341,67 @@ def test_tail_calls_of_other_callables_and_with_defaults():
         wrapper(3)
 
 
+class Thing:
+    pass
+
+
+def drops_its_argument(thing):
+    ref = weakref.ref(thing)
+    del thing
+    return ref() is None
+
+
+def calls_with_a_new_object():
+    return core.tail_call(drops_its_argument, Thing())
+
+
+@pytest.mark.parametrize("transformed", [False, True])
+@pytest.mark.parametrize("calls_python", [False, True])
+def test_arguments_of_tail_calls_die_when_the_callee_drops_them(transformed, calls_python):
+    wrapper, outer = optimized(written), optimized(lambda: written())
+    for one in (wrapper, outer):
+        add(one, calls_with_a_new_object, original=written)
+        if transformed:
+            add(one, drops_its_argument, original=drops_its_argument, calls_python=calls_python)
+    assert wrapper() is True and outer() is True
+
+
+def written():
+    return "written"
+
+
+def ends_in_a_call():
+    thing = Thing()
+    return core.tail_call(is_dead, weakref.ref(thing))
+
+
+def is_dead(ref):
+    return ref() is None
+
+
+def test_locals_of_a_frame_that_ended_in_a_tail_call_are_gone():
+    wrapper = optimized(lambda: written())
+    add(wrapper, ends_in_a_call, original=written)
+    assert wrapper() is True
+
+
+def needs_little_room(n):
+    return "written"
+
+
+def needs_more_room(n):
+    a = b = c = d = e = f = g = h = n
+    spread = (a, b, c, [d, e, (f, g, h, {1: a, 2: b, 3: (c, d, e, f, g)})])
+    return 1 + needs_little_room(n - 1) if n > 0 else len(spread)
+
+
+def test_transformed_code_that_needs_more_room_than_the_frame_has():
+    wrapper = optimized(needs_little_room)
+    add(wrapper, needs_more_room)
+    for n in (1, 5, 100, 300):  # past the end of a chunk of the data stack
+        assert wrapper(n) == n + 4
+
+
 def failing_tail_call():
     def step(i):
         raise KeyError(i)
@@ -412,6 +473,31 @@ def test_reset_drops_entries_even_of_running_code():
     add(wrapper, other)
     assert wrapper(1) == "hit"
     assert pellucid.cache_entries(wrapper) == [] and wrapper(1) == ("written", wrapper)
+
+
+def test_an_entry_that_is_dropped_while_it_runs_lives_until_it_returns():
+    seen = []
+    wrapper = held = None
+
+    def check(a):
+        return True
+
+    def fn(a):
+        return "written", held, seen, wrapper
+
+    def other(a):
+        pellucid.reset(wrapper)
+        gc.collect()
+        seen.append(held() is not None)
+        return "hit"
+
+    wrapper = optimized(fn)
+    add(wrapper, other, check=check)
+    held = weakref.ref(check)
+    del check
+    assert wrapper(1) == "hit" and seen == [True]
+    gc.collect()
+    assert held() is None
 
 
 def test_reset_all():

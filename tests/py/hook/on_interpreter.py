@@ -1,0 +1,114 @@
+"""Run by test_interpreters.py with another Python: argv[1] is the folder of the extension modules. Needs nothing but that."""
+
+import importlib.machinery
+import importlib.util
+import sys
+
+
+def load(folder):
+    suffixes = importlib.machinery.EXTENSION_SUFFIXES
+    finder = importlib.machinery.FileFinder(folder, (importlib.machinery.ExtensionFileLoader, suffixes))
+    spec = finder.find_spec("_bytecode")
+    spec.name = spec.loader.name = "pellucid._bytecode"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+b = load(sys.argv[1])
+
+
+def callee(x):
+    return x
+
+
+def caller(a, b=2, *rest, k=3, **more):
+    return callee(a) + b
+
+
+def recorded(run):
+    rows = []
+    b.hook_record(rows)
+    b.hook_acquire()
+    assert b.hook_installed() and b.hook_busy() == 1
+    try:
+        run()
+    finally:
+        b.hook_release()
+        b.hook_record(None)
+    assert not b.hook_installed() and b.hook_busy() == 0
+    return [(code.co_name, function, entry, bound) for code, function, entry, bound in rows]
+
+
+def check_calls():
+    rows = [row for row in recorded(lambda: (caller(1), caller(1, 2, 3, k=4, z=5))) if row[0] in ("caller", "callee")]
+    assert rows == [("caller", caller, True, 5), ("callee", callee, True, 1)] * 2, rows
+
+
+def check_generators():
+    def steps():
+        try:
+            yield 1
+            yield 2
+        finally:
+            callee(0)
+
+    def run():
+        one = steps()
+        next(one)
+        one.close()
+        two = steps()
+        next(two)
+        try:
+            two.throw(KeyError())
+        except KeyError:
+            pass
+
+    rows = [(name, entry) for name, _, entry, _ in recorded(run) if name in ("steps", "callee")]
+    step, call = ("steps", False), ("callee", True)
+    assert rows == [("steps", True), step, step, call] * 2, rows
+
+
+def check_exceptions_and_recursion():
+    def down(n):
+        if n == 0:
+            raise KeyError("bottom")
+        return down(n - 1)
+
+    def run():
+        for depth in (20, -1):
+            try:
+                down(depth)
+            except (KeyError, RecursionError):
+                pass
+            else:
+                raise AssertionError("no exception")
+
+    rows = recorded(run)
+    assert sum(row[0] == "down" for row in rows) > 40
+
+
+def check_references():
+    x = object()
+    before = sys.getrefcount(x), sys.getrefcount(callee), sys.getrefcount(callee.__code__)
+
+    def run():
+        for _ in range(1000):
+            callee(x)
+
+    recorded(run)
+    after = sys.getrefcount(x), sys.getrefcount(callee), sys.getrefcount(callee.__code__)
+    assert before == after, (before, after)
+
+
+if sys.version_info >= (3, 11):
+    for check in (check_calls, check_generators, check_exceptions_and_recursion, check_references):
+        check()
+else:
+    try:
+        b.hook_acquire()
+    except NotImplementedError:
+        assert not b.hook_installed()
+    else:
+        raise AssertionError("a hook without frame access")
+print("ok")
