@@ -1,0 +1,137 @@
+// torch's global state: queries are called during capture (the traced program's own changes are applied to the real state while
+// capture lasts, and undone after it), constants are answered, changes become nodes of the graph.
+#include "variables/torch_state.h"
+
+#include <unordered_map>
+
+#include "variables/torch.h"
+#include "variables/torch_types.h"
+
+namespace pellucid::variables {
+
+namespace {
+
+enum class StateKind : uint8_t {
+  kQuery,       // call it: its answer follows from guarded state
+  kTrue,
+  kFalse,
+  kNone,
+  kSetGrad,     // torch._C._set_grad_enabled
+  kIsTensor,
+  kIsCompiling,
+  kHasTorchFunction,
+  kCheck,       // torch._check(condition, message)
+};
+
+struct Entry {
+  const char* module;
+  const char* path;
+  StateKind kind;
+};
+
+const Entry kEntries[] = {
+    {"torch", "is_grad_enabled", StateKind::kQuery},
+    {"torch._C", "is_grad_enabled", StateKind::kQuery},
+    {"torch", "is_inference_mode_enabled", StateKind::kQuery},
+    {"torch", "get_default_dtype", StateKind::kQuery},
+    {"torch", "is_autocast_enabled", StateKind::kQuery},
+    {"torch", "is_autocast_cpu_enabled", StateKind::kQuery},
+    {"torch", "get_autocast_dtype", StateKind::kQuery},
+    {"torch", "get_autocast_cpu_dtype", StateKind::kQuery},
+    {"torch", "get_autocast_gpu_dtype", StateKind::kQuery},
+    {"torch", "is_autocast_cache_enabled", StateKind::kQuery},
+    {"torch", "are_deterministic_algorithms_enabled", StateKind::kQuery},
+    {"torch.backends.mha", "get_fastpath_enabled", StateKind::kQuery},
+    {"torch._C", "_is_torch_function_enabled", StateKind::kQuery},
+    {"torch._C", "_get_tracing_state", StateKind::kNone},
+    {"torch.jit", "is_scripting", StateKind::kFalse},
+    {"torch.jit", "is_tracing", StateKind::kFalse},
+    {"torch._jit_internal", "is_scripting", StateKind::kFalse},
+    {"torch.onnx", "is_in_onnx_export", StateKind::kFalse},
+    {"torch.compiler", "is_compiling", StateKind::kTrue},
+    {"torch.compiler", "is_dynamo_compiling", StateKind::kFalse},
+    {"torch.compiler", "is_exporting", StateKind::kFalse},
+    {"torch._utils", "is_compiling", StateKind::kTrue},
+    {"torch._C", "_set_grad_enabled", StateKind::kSetGrad},
+    {"torch", "is_tensor", StateKind::kIsTensor},
+    {"torch.overrides", "has_torch_function", StateKind::kHasTorchFunction},
+    {"torch.overrides", "has_torch_function_unary", StateKind::kHasTorchFunction},
+    {"torch.overrides", "has_torch_function_variadic", StateKind::kHasTorchFunction},
+    {"torch._C", "_has_torch_function", StateKind::kHasTorchFunction},
+    {"torch._C", "_has_torch_function_unary", StateKind::kHasTorchFunction},
+    {"torch._C", "_has_torch_function_variadic", StateKind::kHasTorchFunction},
+    {"torch.overrides", "is_tensor_like", StateKind::kIsTensor},
+    {"torch", "_check", StateKind::kCheck},
+};
+
+const std::unordered_map<PyObject*, StateKind>& table() {
+  static std::unordered_map<PyObject*, StateKind> made = [] {
+    std::unordered_map<PyObject*, StateKind> result;
+    for (const Entry& entry : kEntries) {
+      py::Ref module = py::Ref::steal(PyImport_ImportModule(entry.module));
+      PyObject* function = module ? PyObject_GetAttrString(module.get(), entry.path) : nullptr;  // kept for the life of the process
+      if (function)
+        result.emplace(function, entry.kind);
+      else
+        PyErr_Clear();  // another torch may lack one of them: then it is an ordinary callable
+    }
+    return result;
+  }();
+  return made;
+}
+
+Answer query(Tracer& t, PyObject* callable, Arguments& arguments) {
+  std::vector<PyObject*> values;
+  for (Variable* argument : arguments.positional) {
+    PyObject* value = known(t, argument);
+    if (!value) return t.fail(Reason::unsupported_builtin, "a query of torch's state with " + describe(argument));
+    values.push_back(value);
+  }
+  if (!arguments.keywords.empty()) return t.fail(Reason::unsupported_builtin, "a query of torch's state with keywords");
+  py::Ref result = py::Ref::steal(PyObject_Vectorcall(callable, values.data(), values.size(), nullptr));
+  if (!result) return t.raise_python_error();
+  return t.constant(result.get());
+}
+
+}  // namespace
+
+bool is_torch_state(PyObject* callable) { return table().count(callable) != 0; }
+
+Answer call_torch_state(Tracer& t, PyObject* callable, Arguments& arguments) {
+  switch (table().at(callable)) {
+    case StateKind::kQuery: return query(t, callable, arguments);
+    case StateKind::kTrue: return t.boolean(true);
+    case StateKind::kIsCompiling: return t.boolean(true);
+    case StateKind::kFalse: return t.boolean(false);
+    case StateKind::kNone: return t.none();
+    case StateKind::kHasTorchFunction: return t.boolean(false);  // tensor inputs are plain tensors and parameters: guarded by class
+    case StateKind::kIsTensor: {
+      if (!arguments.only_positional(1, 1)) break;
+      Variable* value = t.force(arguments.positional[0]);
+      if (value->kind == Kind::kObject && PyType_IsSubtype(static_cast<ObjectVariable*>(value)->type, torch_types()->tensor_base)) return t.boolean(true);
+      if (value->kind == Kind::kObject && callable != nullptr && class_lookup(t, value, t.intern("__torch_function__")).value()) break;
+      return t.boolean(value->kind == Kind::kTensor);
+    }
+    case StateKind::kSetGrad: {
+      if (!arguments.only_positional(1, 1)) break;
+      PyObject* mode = known(t, arguments.positional[0]);
+      if (mode != Py_True && mode != Py_False) break;
+      const int enabled = mode == Py_True;
+      py::Ref query_function = py::Ref::steal(PyObject_GetAttrString(torch_types()->torch, "is_grad_enabled"));
+      py::Ref current = py::Ref::steal(PyObject_CallNoArgs(query_function.get()));
+      if (!current) return t.raise_python_error();
+      t.grad_enabled = enabled;
+      if ((current.get() == Py_True) == static_cast<bool>(enabled)) return t.none();
+      return t.torch_operator(callable, nullptr, arguments);  // called for real during capture: the fakes after it see the mode
+    }
+    case StateKind::kCheck: {
+      if (arguments.positional.empty() || arguments.positional.size() > 2 || !arguments.keywords.empty()) break;
+      const int holds = TRY(maybe_truth(t, arguments.positional[0]));
+      if (holds == 1) return t.none();
+      break;
+    }
+  }
+  return t.fail(Reason::unsupported_builtin, "a function of torch's state with these arguments");
+}
+
+}  // namespace pellucid::variables
