@@ -1,0 +1,38 @@
+// Dispatch from opcode to handler. Every opcode of the compiled version has a row, or this file does not compile.
+#include "translate/handlers/handlers.h"
+
+#include <array>
+
+namespace pellucid::translate {
+
+#define HANDLER(name)
+#define UNSUPPORTED(name, why) \
+  OPCODE(name) { return t.fail(variables::Reason::unsupported_opcode, #name ": " why); }
+#include "translate/handlers/handlers.def"
+#undef HANDLER
+#undef UNSUPPORTED
+
+namespace {
+
+Status op_of_another_version(InstructionTranslator& t, Frame&, const Instruction& instruction) {
+  return t.fail(variables::Reason::unsupported_opcode, std::string(bytecode::op_name(instruction.op)) + " does not exist in this version of Python");
+}
+
+constexpr std::array<Handler, bytecode::kOpCount> make_table() {
+  std::array<Handler, bytecode::kOpCount> table{};
+  for (auto& handler : table) handler = op_of_another_version;
+#define HANDLER(name) table[static_cast<size_t>(Op::name)] = op_##name;
+#define UNSUPPORTED(name, why) HANDLER(name)
+#include "translate/handlers/handlers.def"
+#undef HANDLER
+#undef UNSUPPORTED
+  return table;
+}
+
+constexpr std::array<Handler, bytecode::kOpCount> kTable = make_table();
+
+}  // namespace
+
+Handler handler_of(Op op) { return kTable[static_cast<size_t>(op)]; }
+
+}  // namespace pellucid::translate
