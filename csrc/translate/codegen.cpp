@@ -29,10 +29,12 @@ Codegen::Codegen(InstructionTranslator& translator, PyObject* root_code) : t_(tr
   for (auto kind : root->localsplus_kinds) has_free = has_free || kind == bytecode::LocalKind::kFree;
   out_.flags = kOptimized | kNewLocals | (has_free ? kNested : 0);
   graph_result_ = new_temporary();
-  if (!t_.frames().empty()) {
-    const Frame& frame = *t_.frames().front();
-    if (frame.pc >= 0) position_ = frame.instruction().position;
-  }
+  position_.line = position_.end_line = root->firstlineno;
+}
+
+void Codegen::attribute_to_break() {
+  const Frame& frame = *t_.frames().front();
+  if (frame.pc >= 0) position_ = frame.instruction().position;
 }
 
 bytecode::Instruction& Codegen::emit(Op op, uint32_t arg) {
@@ -84,7 +86,8 @@ PyObject* Codegen::helper(const char* module, const char* name) {
 bool Codegen::is_direct(Variable* variable) {
   if (variable->kind == variables::Kind::kNull || variable->kind == variables::Kind::kConstant) return true;
   if (auto* tuple = as_tuple(variable)) return !tuple->source && tuple->real;
-  return variable->source && variable->source->kind == source::Kind::kConst;
+  // Parameters are never stored to in the transformed function.
+  return variable->source && (variable->source->kind == source::Kind::kConst || variable->source->kind == source::Kind::kLocal);
 }
 
 Status Codegen::evaluate(Variable* variable) {

@@ -22,12 +22,12 @@ class Codegen {
   Status break_at(const Failure& failure);
   Status break_by_call(const Resume& resume);  // root: the rest of a frame that calls the rest of its callee first
 
-  // After one of the above: what the graph must return and take, then the code object (null: a Python exception is set).
+  // After one of the above: what the graph must return, what it takes, then the code object (null: a Python exception is set).
   const std::vector<variables::TensorVariable*>& outputs() const { return outputs_; }
-  const std::vector<variables::TensorVariable*>& arguments() const { return arguments_; }
+  void set_arguments(std::vector<variables::TensorVariable*> arguments) { arguments_ = std::move(arguments); }
+  void attribute_to_break();  // generated code gets the position of the instruction that breaks
   py::Ref assemble(PyObject* graph_callable);
   bool calls_python() const { return calls_python_; }
-  bytecode::Code code_for_tests() const { return out_; }
 
  private:
   using Op = bytecode::Op;

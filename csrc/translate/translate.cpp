@@ -1,8 +1,153 @@
-// The capture boundary.
+// The capture boundary: runs the translator, again with a forced break where it has to, gives the graph to the backend, and puts the
+// cache entry together. C++ exceptions stop at the caller, core_capture.
 #include "translate/translate.h"
+
+#include "base/check.h"
+#include "torch_bridge/fx_graph.h"
+#include "torch_bridge/graph_call.h"
+#include "torch_bridge/replay.h"
+#include "translate/codegen.h"
+#include "translate/finish_graph.h"
+#include "translate/instruction_translator.h"
+#include "translate/report.h"
 
 namespace pellucid::translate {
 
-Result translate(const guard::FrameView&, PyObject*, cache::Region&) { return {Outcome::kRunAsIs, nullptr, "capture is not built yet"}; }
+using namespace variables;
+
+namespace {
+
+constexpr size_t kMaxRestarts = 256;
+
+// Grad mode as it is outside, put back when capture ends: captured code changes it for the operators after it.
+class GradModeScope {
+ public:
+  GradModeScope() { torch_ = py::Ref::steal(PyImport_ImportModule("torch._C")); enabled_ = current(); }
+  ~GradModeScope() {
+    if (!enabled_ || !torch_) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    py::Ref now = current();
+    if (now.get() != enabled_.get()) {
+      py::Ref done = py::Ref::steal(PyObject_CallMethod(torch_.get(), "_set_grad_enabled", "O", enabled_.get()));
+      if (!done) PyErr_WriteUnraisable(torch_.get());
+    }
+    PyErr_Restore(type, value, traceback);
+  }
+  GradModeScope(const GradModeScope&) = delete;
+  GradModeScope& operator=(const GradModeScope&) = delete;
+
+ private:
+  py::Ref current() { return torch_ ? py::Ref::steal(PyObject_CallMethod(torch_.get(), "is_grad_enabled", nullptr)) : py::Ref(); }
+  py::Ref torch_, enabled_;
+};
+
+struct Attempt {
+  Result result;
+  bool again = false;
+};
+
+Result from_failure(InstructionTranslator& t, const Failure& failure, cache::Region& region) {
+  switch (failure.kind) {
+    case Failure::Kind::kFatal: return {Outcome::kError, nullptr, {}};
+    case Failure::Kind::kSkip:
+      if (region.fullgraph) {
+        raise_unsupported(t, failure);
+        return {Outcome::kError, nullptr, {}};
+      }
+      return {Outcome::kSkip, nullptr, std::string(reason_text(failure.reason).title) + ": " + failure.detail};
+    default: return {Outcome::kRunAsIs, nullptr, std::string(reason_text(failure.reason).title) + ": " + failure.detail};
+  }
+}
+
+// Adds the forced break that a failure asks for; false when it was there already, or there are too many.
+bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::string& detail) {
+  if (forced.size() >= kMaxRestarts) return false;
+  return forced.try_emplace(number, reason, detail).second;
+}
+
+Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced) {
+  InstructionTranslator t(root, forced);
+  const Resume* resume = resume_of(root.code);
+  Status started = t.start();
+  if (!started.ok()) return {from_failure(t, *started.failure(), region), false};
+
+  Codegen codegen(t, root.code);
+  Status generated = Unit{};
+  const Failure* broke = nullptr;
+  if (resume && resume->key.entry == ResumeKey::Entry::kByCall) {
+    generated = codegen.break_by_call(*resume);
+  } else {
+    Answer answer = t.run();
+    if (answer.ok()) {
+      generated = codegen.return_value(answer.value());
+    } else {
+      const Failure& failure = *answer.failure();
+      uint64_t number = 0;
+      if (t.restart) {
+        number = t.restart->first;
+      } else if (failure.kind == Failure::Kind::kSkip && t.frames().size() > 1) {
+        number = t.frames()[t.frames().size() - 2]->number;  // the callee runs as a frame of its own
+      } else if (failure.kind == Failure::Kind::kBreak && t.handled_exception()) {
+        number = t.outermost(t.exception_origin());  // break where the exception came from: its handlers then run as written
+      }
+      if (number) {
+        if (force(forced, number, failure.reason, failure.detail)) return {{}, true};
+        return {from_failure(t, failure, region), false};
+      }
+      if (failure.kind != Failure::Kind::kBreak) return {from_failure(t, failure, region), false};
+      if (failure.reason == Reason::uncaught_exception && region.fullgraph) return {{Outcome::kRunAsIs, nullptr, "the program raises " + failure.detail}, false};
+      if (region.fullgraph) {
+        raise_unsupported(t, failure);
+        return {{Outcome::kError, nullptr, {}}, false};
+      }
+      broke = &failure;
+      codegen.attribute_to_break();
+      generated = codegen.break_at(failure);
+    }
+  }
+  if (!generated.ok()) {
+    const Failure& failure = *generated.failure();
+    if (t.restart && force(forced, t.restart->first, failure.reason, failure.detail)) return {{}, true};
+    return {from_failure(t, failure, region), false};
+  }
+
+  auto entry = std::make_shared<cache::GuardedCode>();
+  entry->calls_python = codegen.calls_python();
+  py::Ref graph_callable;
+  std::vector<const source::Source*> block;
+  if (t.operators() > 0) {
+    FinishedGraph finished = finish_graph(t, codegen.outputs());
+    codegen.set_arguments(finished.arguments);
+    block = finished.block;
+    if (!compile_graph(t, std::move(finished), region, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
+    if (!graph_callable) return {{Outcome::kRunAsIs, nullptr, "the backend failed"}, false};
+  }
+  entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
+  if (!entry->guards) return {{Outcome::kError, nullptr, {}}, false};
+  if (graph_callable) {
+    graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get());
+    if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
+  }
+  entry->code = codegen.assemble(graph_callable.get());
+  if (!entry->code) return {{Outcome::kError, nullptr, {}}, false};
+  entry->report = make_report(t, broke, *entry);
+  if (!entry->report) return {{Outcome::kError, nullptr, {}}, false};
+  Result result{Outcome::kCaptured, entry, {}};
+  return {result, false};
+}
+
+}  // namespace
+
+Result translate(const guard::FrameView& view, PyObject* code, cache::Region& region) {
+  GradModeScope grad_mode;
+  ForcedBreaks forced;
+  RootFrame root{view, code};
+  for (;;) {
+    GradModeScope each;
+    Attempt one = attempt(root, region, forced);
+    if (!one.again) return one.result;
+  }
+}
 
 }  // namespace pellucid::translate

@@ -243,6 +243,7 @@ def reset(fn: Any = None) -> None:
         return
     if fn is None:
         core.reset_all()
+        core.forget_translations()
     else:
         core.reset_region(_region_of(core, fn))
 

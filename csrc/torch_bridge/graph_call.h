@@ -1,0 +1,12 @@
+// GraphCall: what transformed functions call. It adds the parameters that the guard program has just verified to the arguments, and
+// puts torch's grad mode back when the graph raises in the middle of a no_grad block.
+#pragma once
+#include "guard/guard.h"
+#include "py/ref.h"
+
+namespace pellucid::bridge {
+
+// `program` must outlive the result's calls: both belong to one cache entry. Null with a Python exception set.
+py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program);
+
+}  // namespace pellucid::bridge

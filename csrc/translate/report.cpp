@@ -1,0 +1,58 @@
+// Reports of captures, made by pellucid._capture from what the translator knows.
+#include "translate/report.h"
+
+#include "base/check.h"
+
+namespace pellucid::translate {
+
+using namespace variables;
+
+namespace {
+
+// [(filename, function, line, end_line, column, end_column)], outermost first
+py::Ref user_stack(const InstructionTranslator& t) {
+  py::Ref list = py::Ref::steal(PyList_New(0));
+  for (auto& frame : t.frames()) {
+    const bytecode::Position at = frame->pc >= 0 ? frame->instruction().position : bytecode::Position{};
+    py::Ref row = py::Ref::steal(
+        Py_BuildValue("(OOiiii)", frame->code->filename.get(), frame->code->name.get(), at.line, at.end_line, at.column, at.end_column));
+    if (!list || !row || PyList_Append(list.get(), row.get()) < 0) return {};
+  }
+  return list;
+}
+
+py::Ref break_row(const InstructionTranslator& t, const Failure& failure) {
+  const ReasonText& text = reason_text(failure.reason);
+  py::Ref stack = user_stack(t);
+  if (!stack) return {};
+  return py::Ref::steal(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s#,s:O}", "reason", text.id, "title", text.title, "explanation", text.explanation, "hint", text.hint,
+                                      "detail", failure.detail.data(), static_cast<Py_ssize_t>(failure.detail.size()), "user_stack", stack.get()));
+}
+
+py::Ref helper(const char* name) {
+  py::Ref module = py::Ref::steal(PyImport_ImportModule("pellucid._capture"));
+  return module ? py::Ref::steal(PyObject_GetAttrString(module.get(), name)) : py::Ref();
+}
+
+}  // namespace
+
+void raise_unsupported(InstructionTranslator& t, const Failure& failure) {
+  py::Ref row = break_row(t, failure);
+  py::Ref raise = row ? helper("raise_unsupported") : py::Ref();
+  if (raise) py::Ref::steal(PyObject_CallOneArg(raise.get(), row.get()));
+  CHECK(PyErr_Occurred()) << "raise_unsupported raises";
+}
+
+py::Ref make_report(InstructionTranslator& t, const Failure* broke, const cache::GuardedCode& entry) {
+  py::Ref breaks = py::Ref::steal(PyList_New(0));
+  if (broke) {
+    py::Ref row = break_row(t, *broke);
+    if (!row || PyList_Append(breaks.get(), row.get()) < 0) return {};
+  }
+  py::Ref make = helper("report");
+  if (!make) return {};
+  return py::Ref::steal(PyObject_CallFunction(make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph_module ? entry.graph_module.get() : Py_None,
+                                              breaks.get(), static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
+}
+
+}  // namespace pellucid::translate
