@@ -41,6 +41,7 @@ class CaptureScope {
 
 // Calls pellucid._events.NAME. Null with an exception set: of the user's logging handlers, or KeyboardInterrupt.
 py::Ref event(const char* name, const char* format, ...) {
+  CaptureScope unseen;  // what runs here is Pellucid's own, imports included
   py::Ref module = py::Ref::steal(PyImport_ImportModule("pellucid._events"));
   if (!module) return {};
   py::Ref callable = py::Ref::steal(PyObject_GetAttrString(module.get(), name));
