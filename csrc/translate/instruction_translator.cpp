@@ -18,7 +18,7 @@ constexpr size_t kMaxInlineDepth = 400;
 constexpr uint64_t kInstructionLimit = 20'000'000;
 
 std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>& decoded_cache() {
-  static std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>> cache;
+  static auto& cache = *new std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>;  // outlives Python
   return cache;
 }
 
@@ -38,7 +38,7 @@ std::shared_ptr<const bytecode::Code> decoded(PyObject* code) {
 
 namespace {
 std::unordered_map<const bytecode::Code*, std::vector<std::vector<bool>>>& liveness_cache() {
-  static std::unordered_map<const bytecode::Code*, std::vector<std::vector<bool>>> cache;
+  static auto& cache = *new std::unordered_map<const bytecode::Code*, std::vector<std::vector<bool>>>;
   return cache;
 }
 }  // namespace

@@ -29,7 +29,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static Registry instance;
+  static Registry& instance = *new Registry;  // outlives Python: freeing its objects then would crash
   return instance;
 }
 

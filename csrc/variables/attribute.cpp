@@ -358,11 +358,32 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
 
 namespace {
 
+// Instances of subclasses of ModuleType, which torch.backends is made of: the class, then the module's dict, then __getattr__.
+Answer module_subclass_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
+  PyTypeObject* type = object->type;
+  if (_PyType_Lookup(type, t.intern("__getattribute__")) != _PyType_Lookup(&PyModule_Type, t.intern("__getattribute__")))
+    return t.fail(Reason::unsupported_attribute, std::string("__getattribute__ of ") + type->tp_name);
+  if (PyObject* from_class = _PyType_Lookup(type, name)) {
+    if (Py_TYPE(from_class)->tp_descr_set && Py_TYPE(from_class) != &PyProperty_Type)
+      return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of " + type->tp_name);
+    if (Py_TYPE(from_class)->tp_descr_set || !PyDict_GetItemWithError(PyModule_GetDict(object->real), name)) {
+      t.guard_class_attribute(object->source, name, from_class);
+      return bind_class_value(t, object, type, name, from_class, t.sources().keyed(SourceKind::kClassAttr, object->source, name));
+    }
+  }
+  PyObject* hook = _PyType_Lookup(type, t.intern("__getattr__"));
+  if (!hook || PyDict_GetItemWithError(PyModule_GetDict(object->real), name)) return module_object_attribute(t, object, name);
+  t.guard(GuardKind::kInstanceLacks, object->source, name);
+  t.guard_class_attribute(object->source, t.intern("__getattr__"), hook);
+  return call_special(t, object, "__getattr__", {{t.constant(name)}, {}});
+}
+
 Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   const TorchTypes& torch = *torch_types();
   if (object->real && object->existed) {
     if (PyModule_Check(object->real) && Py_TYPE(object->real)->tp_getattro == PyModule_Type.tp_getattro) return module_object_attribute(t, object, name);
     if (PyType_Check(object->real)) return class_attribute(t, object, name);
+    if (PyModule_Check(object->real)) return module_subclass_attribute(t, object, name);
   }
   PyTypeObject* type = object->type;
   bool handled = false;

@@ -84,6 +84,11 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
     }
     case Kind::kBuiltinMethod: {
       auto* method = static_cast<BuiltinMethodVariable*>(callee);
+      if (PyUnicode_CompareWithASCIIString(method->name, "__getattribute__") == 0 && arguments.only_positional(1, 1)) {
+        auto* object = as_object(t.force(method->self));
+        PyObject* name = known(t, arguments.positional[0]);
+        if (object && name && PyUnicode_Check(name)) return get_attribute(t, object, name);  // the builtin one: a class's own is no builtin method
+      }
       return call_method(t, method->self, method->name, std::move(arguments));
     }
     case Kind::kPartial: {
