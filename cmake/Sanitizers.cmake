@@ -3,7 +3,8 @@
 set(PELLUCID_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
 
 if(PELLUCID_SANITIZE)
-  add_compile_options(-fsanitize=${PELLUCID_SANITIZE} -fno-omit-frame-pointer)
+  # -g1: line numbers are all that a report needs, and instrumented code with all of -g is slow to compile.
+  add_compile_options(-fsanitize=${PELLUCID_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${PELLUCID_SANITIZE})
   if(PELLUCID_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=all)
