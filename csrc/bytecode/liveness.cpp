@@ -35,7 +35,7 @@ class Liveness {
       changed = false;
       for (size_t b = cfg_.blocks.size(); b-- > 0;) {
         walk(cfg_.blocks[b], live, nullptr);
-        uint64_t* entry = &entry_[b * words_];
+        uint64_t* entry = entry_.data() + b * words_;  // there may be no slots, so no words
         if (words_ > 0 && std::memcmp(entry, live.data(), words_ * sizeof(uint64_t)) != 0) {
           std::memcpy(entry, live.data(), words_ * sizeof(uint64_t));
           changed = true;

@@ -73,6 +73,31 @@ std::string check_one(const Code& code, const Tables& tables, size_t index) {
   return "";
 }
 
+// Instructions that must stand together, because the interpreter's specialised forms step over the second one unseen.
+std::string check_pairs(const Code& code, size_t index) {
+  const Instruction& instruction = code.instructions[index];
+  const auto op_at = [&](size_t i) { return i < code.instructions.size() ? code.instructions[i].op : Op::CACHE; };
+  const auto leads_to = [&](Op wanted) {
+    return op_at(static_cast<size_t>(instruction.target)) == wanted ? "" : at(code, index) + ": it must lead to " + op_name(wanted);
+  };
+  switch (instruction.op) {
+    case Op::PRECALL:  // PRECALL_BUILTIN_CLASS and others make the call themselves
+      if (op_at(index + 1) != Op::CALL || code.instructions[index + 1].arg != instruction.arg) {
+        return at(code, index) + ": CALL with the same argument must follow";
+      }
+      return "";
+    case Op::FOR_ITER:  // an exhausted iterator goes on behind END_FOR
+      if (code.version >= 313 && op_at(static_cast<size_t>(instruction.target) + 1) != Op::POP_TOP) {
+        return at(code, index) + ": it must lead to END_FOR and POP_TOP";
+      }
+      return code.version >= 312 ? leads_to(Op::END_FOR) : "";
+    case Op::SEND:
+      return code.version >= 312 ? leads_to(Op::END_SEND) : "";
+    default:
+      return "";
+  }
+}
+
 std::string check_rows(const Code& code) {
   const auto n = static_cast<int32_t>(code.instructions.size());
   std::vector<bool> covered(static_cast<size_t>(n));
@@ -200,6 +225,10 @@ std::string validate(const Code& code) {
   if (code.n_arguments() > code.nlocals()) return "there are fewer locals than arguments";
   for (size_t i = 0; i < code.instructions.size(); ++i) {
     std::string problem = check_one(code, *tables, i);
+    if (!problem.empty()) return problem;
+  }
+  for (size_t i = 0; i < code.instructions.size(); ++i) {
+    std::string problem = check_pairs(code, i);
     if (!problem.empty()) return problem;
   }
   std::string problem = check_rows(code);
