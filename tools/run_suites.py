@@ -16,7 +16,7 @@ from typing import Callable, Dict, Iterator, List, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Python tests that are worth their time under sanitizers: the layers that work on raw memory and need no torch.
-SANITIZED_AREAS = ("bytecode", "frame")
+SANITIZED_AREAS = ("bytecode", "hook")
 
 
 class SuiteError(Exception):
