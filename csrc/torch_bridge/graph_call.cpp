@@ -11,8 +11,7 @@ namespace pellucid::bridge {
 namespace {
 
 struct GraphCall {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* callable;
   vectorcallfunc target;  // of `callable`; null: through PyObject_Call
   const guard::GuardProgram* program;
@@ -27,10 +26,12 @@ PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObje
   const size_t extra = graph->program->block_size();
   PyObject* result;
   if (extra == 0) {
-    result = graph->target ? graph->target(graph->callable, arguments, nargsf, names) : PyObject_Vectorcall(graph->callable, arguments, nargsf, names);
+    result = graph->target ? graph->target(graph->callable, arguments, nargsf, names)
+                           : PyObject_Vectorcall(graph->callable, arguments, nargsf, names);
   } else {
     const size_t total = n + extra + 1;
-    PyObject** joined = total <= kOnStack ? static_cast<PyObject**>(alloca(total * sizeof(PyObject*))) : static_cast<PyObject**>(PyMem_Malloc(total * sizeof(PyObject*)));
+    PyObject** joined = total <= kOnStack ? static_cast<PyObject**>(alloca(total * sizeof(PyObject*)))
+                                          : static_cast<PyObject**>(PyMem_Malloc(total * sizeof(PyObject*)));
     if (!joined) return PyErr_NoMemory();
     std::memcpy(joined + 1, arguments, n * sizeof(PyObject*));
     std::memcpy(joined + 1 + n, graph->program->block(), extra * sizeof(PyObject*));

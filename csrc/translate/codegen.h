@@ -37,7 +37,7 @@ class Codegen {
   // -- emitting
   bytecode::Instruction& emit(Op op, uint32_t arg = 0);
   void load_constant(PyObject* object);
-  void load_call(size_t arguments);      // PRECALL, CALL
+  void load_call(size_t arguments);  // PRECALL, CALL
   void load_name(Op op, PyObject* name);
   uint32_t constant_index(PyObject* object);
   uint32_t name_index(PyObject* name);
@@ -47,11 +47,11 @@ class Codegen {
 
   // -- values (codegen_values.cpp)
   Status load_source(const source::Source* source);
-  Status value(Variable* variable);       // pushes it
+  Status value(Variable* variable);  // pushes it
   Status build(Variable* variable);
-  Status fill_created();                  // contents of objects, cells and functions made above
-  bool is_direct(Variable* variable);     // cheap to load again and unaffected by writes: constants
-  Status evaluate(Variable* variable);    // into a temporary, unless direct
+  Status fill_created();                // contents of objects, cells and functions made above
+  bool is_direct(Variable* variable);   // cheap to load again and unaffected by writes: constants
+  Status evaluate(Variable* variable);  // into a temporary, unless direct
   Failed cannot_build(Variable* variable);
 
   // -- side effects (codegen_effects.cpp)
@@ -61,9 +61,9 @@ class Codegen {
   Status write_container(Variable* variable);
 
   // -- the end of a capture (codegen_break.cpp)
-  struct StackValue {           // a slot of the stack where a resume function goes on
+  struct StackValue {  // a slot of the stack where a resume function goes on
     Variable* variable = nullptr;
-    int slot = -1;              // the temporary that holds it, instead of a variable
+    int slot = -1;  // the temporary that holds it, instead of a variable
     bool null = false;
   };
   Status break_instruction(Frame& frame);

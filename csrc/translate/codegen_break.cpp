@@ -22,57 +22,83 @@ struct Effect {  // of a straight-line instruction on the stack
 std::optional<Effect> stack_effect(const Instruction& instruction) {
   const int arg = static_cast<int>(instruction.arg);
   switch (instruction.op) {
-    case Op::CALL: return Effect{arg + 2, 1};
-    case Op::CALL_FUNCTION_EX: return Effect{3 + (arg & 1), 1};
+    case Op::CALL:
+      return Effect{arg + 2, 1};
+    case Op::CALL_FUNCTION_EX:
+      return Effect{3 + (arg & 1), 1};
     case Op::LOAD_ATTR:
     case Op::UNARY_POSITIVE:
     case Op::UNARY_NEGATIVE:
     case Op::UNARY_INVERT:
     case Op::UNARY_NOT:
     case Op::GET_ITER:
-    case Op::GET_YIELD_FROM_ITER: return Effect{1, 1};
+    case Op::GET_YIELD_FROM_ITER:
+      return Effect{1, 1};
     case Op::STORE_ATTR:
-    case Op::DELETE_SUBSCR: return Effect{2, 0};
+    case Op::DELETE_SUBSCR:
+      return Effect{2, 0};
     case Op::DELETE_ATTR:
-    case Op::POP_TOP: return Effect{1, 0};
+    case Op::POP_TOP:
+      return Effect{1, 0};
     case Op::BINARY_OP:
     case Op::BINARY_SUBSCR:
     case Op::COMPARE_OP:
     case Op::IS_OP:
     case Op::CONTAINS_OP:
-    case Op::IMPORT_NAME: return Effect{2, 1};
-    case Op::STORE_SUBSCR: return Effect{3, 0};
+    case Op::IMPORT_NAME:
+      return Effect{2, 1};
+    case Op::STORE_SUBSCR:
+      return Effect{3, 0};
     case Op::GET_LEN:
     case Op::IMPORT_FROM:
     case Op::MATCH_MAPPING:
     case Op::MATCH_SEQUENCE:
-    case Op::BEFORE_WITH: return Effect{1, 2};
-    case Op::MATCH_KEYS: return Effect{2, 3};
-    case Op::MATCH_CLASS: return Effect{3, 1};
-    case Op::UNPACK_SEQUENCE: return Effect{1, arg};
-    case Op::UNPACK_EX: return Effect{1, (arg & 0xFF) + (arg >> 8) + 1};
+    case Op::BEFORE_WITH:
+      return Effect{1, 2};
+    case Op::MATCH_KEYS:
+      return Effect{2, 3};
+    case Op::MATCH_CLASS:
+      return Effect{3, 1};
+    case Op::UNPACK_SEQUENCE:
+      return Effect{1, arg};
+    case Op::UNPACK_EX:
+      return Effect{1, (arg & 0xFF) + (arg >> 8) + 1};
     case Op::BUILD_TUPLE:
     case Op::BUILD_LIST:
     case Op::BUILD_SET:
-    case Op::BUILD_STRING: return Effect{arg, 1};
-    case Op::BUILD_SLICE: return Effect{arg, 1};
-    case Op::BUILD_MAP: return Effect{2 * arg, 1};
-    case Op::BUILD_CONST_KEY_MAP: return Effect{arg + 1, 1};
-    case Op::FORMAT_VALUE: return Effect{1 + ((arg & 4) != 0), 1};
-    case Op::LIST_TO_TUPLE: return Effect{1, 1};
+    case Op::BUILD_STRING:
+      return Effect{arg, 1};
+    case Op::BUILD_SLICE:
+      return Effect{arg, 1};
+    case Op::BUILD_MAP:
+      return Effect{2 * arg, 1};
+    case Op::BUILD_CONST_KEY_MAP:
+      return Effect{arg + 1, 1};
+    case Op::FORMAT_VALUE:
+      return Effect{1 + ((arg & 4) != 0), 1};
+    case Op::LIST_TO_TUPLE:
+      return Effect{1, 1};
     case Op::LIST_EXTEND:
     case Op::SET_UPDATE:
     case Op::SET_ADD:
     case Op::LIST_APPEND:
-    case Op::DICT_UPDATE: return Effect{arg + 1, arg};
-    case Op::DICT_MERGE: return Effect{arg + 3, arg + 2};  // the callable's name is in the error message
-    case Op::MAP_ADD: return Effect{arg + 2, arg};
-    case Op::RAISE_VARARGS: return Effect{arg, 0};
-    case Op::LOAD_BUILD_CLASS: return Effect{0, 1};
-    case Op::DELETE_GLOBAL: return Effect{0, 0};
+    case Op::DICT_UPDATE:
+      return Effect{arg + 1, arg};
+    case Op::DICT_MERGE:
+      return Effect{arg + 3, arg + 2};  // the callable's name is in the error message
+    case Op::MAP_ADD:
+      return Effect{arg + 2, arg};
+    case Op::RAISE_VARARGS:
+      return Effect{arg, 0};
+    case Op::LOAD_BUILD_CLASS:
+      return Effect{0, 1};
+    case Op::DELETE_GLOBAL:
+      return Effect{0, 0};
     case Op::LOAD_GLOBAL:
-    case Op::LOAD_FAST: return Effect{0, 1};
-    default: return std::nullopt;
+    case Op::LOAD_FAST:
+      return Effect{0, 1};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -83,8 +109,10 @@ bool names_index(Op op) {
     case Op::DELETE_ATTR:
     case Op::IMPORT_NAME:
     case Op::IMPORT_FROM:
-    case Op::DELETE_GLOBAL: return true;
-    default: return false;
+    case Op::DELETE_GLOBAL:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -122,8 +150,10 @@ bool is_branch(Op op) {
     case Op::POP_JUMP_BACKWARD_IF_FALSE:
     case Op::POP_JUMP_BACKWARD_IF_TRUE:
     case Op::JUMP_IF_FALSE_OR_POP:
-    case Op::JUMP_IF_TRUE_OR_POP: return true;
-    default: return false;
+    case Op::JUMP_IF_TRUE_OR_POP:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -251,7 +281,8 @@ Status Codegen::tail_call_handler(Frame& frame, const bytecode::ExceptionRow& ro
 Status Codegen::break_branch(Frame& frame) {
   const Instruction& instruction = frame.instruction();
   const bool keeps = instruction.op == Op::JUMP_IF_FALSE_OR_POP || instruction.op == Op::JUMP_IF_TRUE_OR_POP;
-  const bool when = instruction.op == Op::POP_JUMP_FORWARD_IF_TRUE || instruction.op == Op::POP_JUMP_BACKWARD_IF_TRUE || instruction.op == Op::JUMP_IF_TRUE_OR_POP;
+  const bool when = instruction.op == Op::POP_JUMP_FORWARD_IF_TRUE || instruction.op == Op::POP_JUMP_BACKWARD_IF_TRUE ||
+                    instruction.op == Op::JUMP_IF_TRUE_OR_POP;
   std::vector<StackValue> below;
   for (size_t i = 0; i + 1 < frame.stack.size(); i++) below.push_back({frame.stack[i], -1, frame.stack[i]->kind == variables::Kind::kNull});
   std::vector<StackValue> jumped = below;
@@ -302,7 +333,8 @@ Status Codegen::break_instruction(Frame& frame) {
   const bool loads_method = instruction.op == Op::LOAD_METHOD;
   const auto effect = loads_method ? std::optional<Effect>({1, 1}) : stack_effect(instruction);
   if (!effect || static_cast<size_t>(effect->pops) > frame.stack.size())
-    return t_.skip_frame(Reason::unsupported_opcode, std::string(bytecode::op_name(instruction.op)) + " can't run in front of a resume function");
+    return t_.skip_frame(Reason::unsupported_opcode,
+                         std::string(bytecode::op_name(instruction.op)) + " can't run in front of a resume function");
   const size_t below = frame.stack.size() - static_cast<size_t>(effect->pops);
   std::vector<StackValue> stack;
   for (size_t i = 0; i < below; i++) stack.push_back({frame.stack[i], -1, frame.stack[i]->kind == variables::Kind::kNull});
@@ -313,7 +345,8 @@ Status Codegen::break_instruction(Frame& frame) {
     const auto& instructions = frame.code->instructions;
     const size_t at = static_cast<size_t>(frame.pc);
     for (size_t back = 1; back <= 2 && back <= at; back++)
-      if (instructions[at - back].op == Op::KW_NAMES) emit(Op::KW_NAMES, constant_index(frame.code->consts[instructions[at - back].arg].get()));
+      if (instructions[at - back].op == Op::KW_NAMES)
+        emit(Op::KW_NAMES, constant_index(frame.code->consts[instructions[at - back].arg].get()));
     load_call(instruction.arg);
   } else if (loads_method) {
     load_name(Op::LOAD_ATTR, frame.code->names[instruction.arg].get());
@@ -378,7 +411,7 @@ Status Codegen::inner_call(size_t level) {
     pending_arguments_ = count;
     return Unit{};
   }
-  TRY(inner_call(level + 1));                                    // callee and its arguments, flat on the stack
+  TRY(inner_call(level + 1));                                        // callee and its arguments, flat on the stack
   emit(Op::BUILD_TUPLE, static_cast<uint32_t>(pending_arguments_));  // callee below the tuple: both are arguments of this frame's function
   pending_arguments_ = count + 2;
   return Unit{};

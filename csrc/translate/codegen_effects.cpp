@@ -12,7 +12,8 @@ namespace {
 bool exists_outside(Variable* variable) {
   if (auto* object = as_object(variable)) return object->existed;
   if (variable->kind == variables::Kind::kTensor) return true;
-  return variable->source != nullptr || (variable->kind == variables::Kind::kCell && variable->real) || (variable->kind == variables::Kind::kFunction && variable->real);
+  return variable->source != nullptr || (variable->kind == variables::Kind::kCell && variable->real) ||
+         (variable->kind == variables::Kind::kFunction && variable->real);
 }
 
 template <class F>
@@ -56,9 +57,9 @@ Status Codegen::evaluate_effects() {
 }
 
 Status Codegen::write_container(Variable* variable) {
-  auto load_self = [&]() { emit(Op::LOAD_FAST, temporaries_.at(variable)); };
+  auto load_self = [&]() -> Status { return value(variable); };
   auto method = [&](const char* name, Variable* argument) -> Status {
-    load_self();
+    TRY(load_self());
     load_name(Op::LOAD_METHOD, t_.intern(name));
     if (argument) TRY(value(argument));
     load_call(argument ? 1 : 0);
@@ -68,7 +69,7 @@ Status Codegen::write_container(Variable* variable) {
   if (auto* list = as_list(variable)) {
     for (Variable* item : list->items) TRY(value(item));
     emit(Op::BUILD_LIST, static_cast<uint32_t>(list->items.size()));
-    load_self();
+    TRY(load_self());
     load_constant(t_.keep_new(PySlice_New(nullptr, nullptr, nullptr)));
     emit(Op::STORE_SUBSCR);
     return Unit{};
@@ -78,7 +79,7 @@ Status Codegen::write_container(Variable* variable) {
     for (auto& [key, item] : dict->entries) {
       if (!item) continue;
       TRY(value(item));
-      load_self();
+      TRY(load_self());
       TRY(value(dict_key_variable(t_, dict, key)));
       emit(Op::STORE_SUBSCR);
     }
@@ -109,7 +110,8 @@ Status Codegen::write_effects() {
     } else if (auto* tensor = as_tensor(variable)) {
       for (auto& [name, item] : tensor->attributes) TRY(store(name, item));
     } else if (auto* object = as_object(variable)) {
-      const bool plain = object->type->tp_setattro == PyObject_GenericSetAttr || (object->real && (PyType_Check(object->real) || PyModule_Check(object->real)));
+      const bool plain = object->type->tp_setattro == PyObject_GenericSetAttr ||
+                         (object->real && (PyType_Check(object->real) || PyModule_Check(object->real)));
       for (auto& attribute : object->attributes) {
         if (!attribute.written) continue;
         if (plain) {

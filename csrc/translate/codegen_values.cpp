@@ -32,12 +32,21 @@ Status Codegen::load_source(const source::Source* source) {
     return Unit{};
   };
   switch (source->kind) {
-    case SourceKind::kLocal: emit(Op::LOAD_FAST, static_cast<uint32_t>(source->index)); return Unit{};
-    case SourceKind::kFreeCell: emit(Op::LOAD_CLOSURE, static_cast<uint32_t>(source->index)); return Unit{};
-    case SourceKind::kGlobal: emit(Op::LOAD_GLOBAL, name_index(source->key) << 1); return Unit{};
-    case SourceKind::kConst: load_constant(source->key); return Unit{};
+    case SourceKind::kLocal:
+      emit(Op::LOAD_FAST, static_cast<uint32_t>(source->index));
+      return Unit{};
+    case SourceKind::kFreeCell:
+      emit(Op::LOAD_CLOSURE, static_cast<uint32_t>(source->index));
+      return Unit{};
+    case SourceKind::kGlobal:
+      emit(Op::LOAD_GLOBAL, name_index(source->key) << 1);
+      return Unit{};
+    case SourceKind::kConst:
+      load_constant(source->key);
+      return Unit{};
     case SourceKind::kInstanceItem:
-    case SourceKind::kAttr: return attribute_of_base(source->key);
+    case SourceKind::kAttr:
+      return attribute_of_base(source->key);
     case SourceKind::kClassAttr:
       emit(Op::PUSH_NULL);
       load_constant(helper("pellucid._core", "class_attribute"));
@@ -67,12 +76,18 @@ Status Codegen::load_source(const source::Source* source) {
       TRY(load_source(source->base));
       load_call(1);
       return Unit{};
-    case SourceKind::kDictOf: return attribute_of_base(t_.intern("__dict__"));
-    case SourceKind::kDefault: return item_of_attribute("__defaults__", t_.keep_new(PyLong_FromSsize_t(source->index)));
-    case SourceKind::kKwDefault: return item_of_attribute("__kwdefaults__", source->key);
-    case SourceKind::kClosureCell: return item_of_attribute("__closure__", t_.keep_new(PyLong_FromSsize_t(source->index)));
-    case SourceKind::kBoundSelf: return attribute_of_base(t_.intern("__self__"));
-    case SourceKind::kBoundFunc: return attribute_of_base(t_.intern("__func__"));
+    case SourceKind::kDictOf:
+      return attribute_of_base(t_.intern("__dict__"));
+    case SourceKind::kDefault:
+      return item_of_attribute("__defaults__", t_.keep_new(PyLong_FromSsize_t(source->index)));
+    case SourceKind::kKwDefault:
+      return item_of_attribute("__kwdefaults__", source->key);
+    case SourceKind::kClosureCell:
+      return item_of_attribute("__closure__", t_.keep_new(PyLong_FromSsize_t(source->index)));
+    case SourceKind::kBoundSelf:
+      return attribute_of_base(t_.intern("__self__"));
+    case SourceKind::kBoundFunc:
+      return attribute_of_base(t_.intern("__func__"));
   }
   return t_.fail(Reason::not_reconstructible, source->name);
 }
@@ -321,7 +336,8 @@ Status Codegen::build(Variable* variable) {
           load_call(2);
           return Unit{};
         }
-        default: return cannot_build(variable);
+        default:
+          return cannot_build(variable);
       }
     }
     case variables::Kind::kDictView: {
@@ -355,7 +371,8 @@ Status Codegen::build(Variable* variable) {
       load_call(1 + partial->args.size() + partial->kwargs.size());
       return Unit{};
     }
-    default: return cannot_build(variable);
+    default:
+      return cannot_build(variable);
   }
 }
 
@@ -375,7 +392,8 @@ Status Codegen::fill_created() {
     } else if (auto* function = as_function(variable)) {
       if (function->kwdefaults) TRY(store_attribute(t_.intern("__kwdefaults__"), function->kwdefaults));
       py::Ref qualname = py::Ref::steal(PyObject_GetAttrString(function->code, "co_qualname"));
-      if (PyUnicode_Compare(qualname.get(), function->qualname) != 0) TRY(store_attribute(t_.intern("__qualname__"), t_.constant(function->qualname)));
+      if (PyUnicode_Compare(qualname.get(), function->qualname) != 0)
+        TRY(store_attribute(t_.intern("__qualname__"), t_.constant(function->qualname)));
       if (function->annotations) {
         if (auto* pairs = as_tuple(t_.force(function->annotations))) {  // name, value, name, value ...
           for (Variable* item : pairs->items) TRY(value(item));

@@ -24,16 +24,20 @@ bool anchored(const source::Source* source, const guard::GuardSet& guards) {
   for (; source; source = source->base, first = false) {
     switch (source->kind) {
       case SourceKind::kGlobal:
-      case SourceKind::kConst: return true;
-      case SourceKind::kLocal: return guards.has(guard::Kind::kId, source);
+      case SourceKind::kConst:
+        return true;
+      case SourceKind::kLocal:
+        return guards.has(guard::Kind::kId, source);
       case SourceKind::kCellContents:
         if (source->base->kind == SourceKind::kFreeCell) return first || guards.has(guard::Kind::kId, source);
         return false;
-      case SourceKind::kDictItem: break;
+      case SourceKind::kDictItem:
+        break;
       case SourceKind::kInstanceItem:
         // an instance's own dict of submodules or parameters needs no guard of its own: it is part of the object's layout
         break;
-      default: return false;
+      default:
+        return false;
     }
   }
   return false;
@@ -107,8 +111,8 @@ bool compile_graph(InstructionTranslator&, FinishedGraph finished, cache::Region
     if (!examples || PyList_Append(examples.get(), record.nodes[i].real_input.get()) < 0) return false;
   py::Ref helper = py::Ref::steal(PyImport_ImportModule("pellucid._capture"));
   if (!helper) return false;
-  callable = py::Ref::steal(
-      PyObject_CallMethod(helper.get(), "compile_graph", "OOOO", region.backend.get(), region.backend_name.get(), module.get(), examples.get()));
+  callable = py::Ref::steal(PyObject_CallMethod(helper.get(), "compile_graph", "OOOO", region.backend.get(), region.backend_name.get(),
+                                                module.get(), examples.get()));
   if (!callable) return false;
   if (callable.get() == Py_None) callable = py::Ref();
   return true;

@@ -5,9 +5,9 @@
 namespace pellucid::translate {
 
 struct FinishedGraph {
-  GraphRecord record;                                     // placeholders first: `arguments`, then `block`
-  std::vector<variables::TensorVariable*> arguments;      // inputs that the transformed function loads
-  std::vector<const source::Source*> block;               // inputs that the guard program keeps (parameters and buffers of modules)
+  GraphRecord record;                                 // placeholders first: `arguments`, then `block`
+  std::vector<variables::TensorVariable*> arguments;  // inputs that the transformed function loads
+  std::vector<const source::Source*> block;           // inputs that the guard program keeps (parameters and buffers of modules)
 };
 
 FinishedGraph finish_graph(InstructionTranslator& t, const std::vector<variables::TensorVariable*>& outputs);

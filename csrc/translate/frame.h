@@ -12,22 +12,22 @@ using variables::Variable;
 
 struct Frame {
   std::shared_ptr<const bytecode::Code> code;
-  PyObject* code_object = nullptr;                   // the original code object (kept by the tracer)
+  PyObject* code_object = nullptr;  // the original code object (kept by the tracer)
   PyObject* globals = nullptr;
-  variables::FunctionVariable* function = nullptr;   // null for the root frame
-  std::vector<Variable*> locals;                     // one per localsplus entry; cells hold a CellVariable; null: unbound
+  variables::FunctionVariable* function = nullptr;  // null for the root frame
+  std::vector<Variable*> locals;                    // one per localsplus entry; cells hold a CellVariable; null: unbound
   std::vector<Variable*> stack;
-  std::vector<Variable*> saved;                      // the stack's top as it was when the current instruction began
-  size_t saved_below = 0;                            // how much of the stack `saved` leaves out
-  int pc = -1;                                       // the instruction being executed
-  int next = 0;                                      // the one after it
-  uint64_t number = 0;                               // when the current instruction began: InstructionTranslator::instruction_count
-  PyObject* keyword_names = nullptr;                 // KW_NAMES
-  bool returns_to_wait = false;                      // its value goes to a C++ caller, not on the stack below
+  std::vector<Variable*> saved;       // the stack's top as it was when the current instruction began
+  size_t saved_below = 0;             // how much of the stack `saved` leaves out
+  int pc = -1;                        // the instruction being executed
+  int next = 0;                       // the one after it
+  uint64_t number = 0;                // when the current instruction began: InstructionTranslator::instruction_count
+  PyObject* keyword_names = nullptr;  // KW_NAMES
+  bool returns_to_wait = false;       // its value goes to a C++ caller, not on the stack below
   variables::GeneratorVariable* generator = nullptr;
-  Variable* outer_exception = nullptr;               // exception being handled when this frame was entered
-  int32_t module = -1;                               // GraphRecord::modules entry
-  int32_t stack_parent = -1;                         // GraphRecord::stacks entry of the call that made this frame
+  Variable* outer_exception = nullptr;  // exception being handled when this frame was entered
+  int32_t module = -1;                  // GraphRecord::modules entry
+  int32_t stack_parent = -1;            // GraphRecord::stacks entry of the call that made this frame
 
   const bytecode::Instruction& instruction() const { return code->instructions[static_cast<size_t>(pc)]; }
   Variable* pop() {

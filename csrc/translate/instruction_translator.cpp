@@ -213,7 +213,8 @@ Answer InstructionTranslator::run_until(size_t depth) {
         return Failed{failure};
       }
       restore_stack(current);
-      failures_.push_back(std::make_unique<Failure>(Failure{Failure::Kind::kBreak, Reason::uncaught_exception, describe(failure->exception), failure->exception}));
+      failures_.push_back(std::make_unique<Failure>(
+          Failure{Failure::Kind::kBreak, Reason::uncaught_exception, describe(failure->exception), failure->exception}));
       return Failed{failures_.back().get()};
     }
     restore_stack(current);
@@ -295,7 +296,8 @@ Answer InstructionTranslator::call_function(FunctionVariable* function, Argument
   if (frames_.size() > kMaxInlineDepth) return fail(Reason::deep_inlining, std::to_string(kMaxInlineDepth) + " calls");
   auto code = decoded(function->code);
   if (!code) return fatal();
-  if (code->flags & (kCoroutine | kAsyncGenerator)) return fail(Reason::unsupported_callable, std::string("coroutine function ") + PyUnicode_AsUTF8(function->qualname));
+  if (code->flags & (kCoroutine | kAsyncGenerator))
+    return fail(Reason::unsupported_callable, std::string("coroutine function ") + PyUnicode_AsUTF8(function->qualname));
   std::vector<Variable*> locals;
   TRY(bind_arguments(*this, function, *code, arguments, locals));
   auto made = make_frame(function, code);
@@ -411,7 +413,8 @@ Answer InstructionTranslator::resume_generator(GeneratorVariable* generator, Var
   }
   if (!answer.ok() && answer.failure()->kind == Failure::Kind::kRaise) {
     generator->frame = nullptr;
-    if (exception_matches(answer.failure()->exception, PyExc_StopIteration)) return raise_new(PyExc_RuntimeError, "generator raised StopIteration");
+    if (exception_matches(answer.failure()->exception, PyExc_StopIteration))
+      return raise_new(PyExc_RuntimeError, "generator raised StopIteration");
   }
   return answer;
 }
@@ -464,7 +467,8 @@ Variable* InstructionTranslator::load_global(Frame& frame, PyObject* name) {
   if (auto* written = written_global(frame.globals, name)) return written->value;
   const bool of_root = frame.globals == PyFunction_GET_GLOBALS(root_.view.func);
   if (PyObject* value = PyDict_GetItemWithError(frame.globals, name)) {
-    const auto* source = of_root ? sources().global(name) : sources().keyed(source::Kind::kDictItem, sources().constant(frame.globals), name);
+    const auto* source =
+        of_root ? sources().global(name) : sources().keyed(source::Kind::kDictItem, sources().constant(frame.globals), name);
     Variable*& cached = globals_cache_[source];
     if (!cached) cached = lazy(value, source);
     return cached;

@@ -32,8 +32,8 @@ class InstructionTranslator : public variables::Tracer {
   InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced);
   ~InstructionTranslator() override;
 
-  Status start();            // makes the root frame
-  Answer run();              // to the root's return value, or the failure that ended it
+  Status start();  // makes the root frame
+  Answer run();    // to the root's return value, or the failure that ended it
 
   // -- Tracer
   Answer call_function(variables::FunctionVariable* function, Arguments arguments) override;
@@ -49,8 +49,8 @@ class InstructionTranslator : public variables::Tracer {
 
   // -- for handlers
   Frame& frame() { return *frames_.back(); }
-  Status return_value(Variable* value);                 // RETURN_VALUE of the innermost frame
-  Status yield_value(Variable* value);                  // YIELD_VALUE
+  Status return_value(Variable* value);  // RETURN_VALUE of the innermost frame
+  Status yield_value(Variable* value);   // YIELD_VALUE
   void set_handled(Variable* exception) { handled_ = exception; }
   Variable* load_global(Frame& frame, PyObject* name);  // null: NameError
   Variable* builtin(PyObject* name);                    // null: absent
@@ -65,12 +65,12 @@ class InstructionTranslator : public variables::Tracer {
   guard::GuardSet& guard_set() { return guards_; }
   std::shared_ptr<source::Arena> arena() { return arena_; }
   size_t operators() const { return operators_; }
-  uint64_t outermost(uint64_t number) const;            // the root-side instruction during which `number` ran inside wait()
+  uint64_t outermost(uint64_t number) const;  // the root-side instruction during which `number` ran inside wait()
   uint64_t exception_origin() const { return exception_origin_; }
   std::optional<std::pair<uint64_t, Failure>> restart;  // set when a failure asks for another run with a forced break
   uint64_t handled_instructions() const { return count_; }
   int entry_grad_enabled = -1;
-  static constexpr uint32_t kInputBit = 0x80000000u;    // node ids of inputs until the record is finished
+  static constexpr uint32_t kInputBit = 0x80000000u;  // node ids of inputs until the record is finished
 
  private:
   Answer run_until(size_t depth);
@@ -94,8 +94,8 @@ class InstructionTranslator : public variables::Tracer {
   uint64_t count_ = 0;
   Variable* handled_ = nullptr;
   uint64_t exception_origin_ = 0;
-  Variable* returned_ = nullptr;                   // of the frame that returned to wait() or to run()
-  const Failure* generator_end_ = nullptr;         // StopIteration of a generator that returned
+  Variable* returned_ = nullptr;            // of the frame that returned to wait() or to run()
+  const Failure* generator_end_ = nullptr;  // StopIteration of a generator that returned
   static Answer nullptr_answer() { return Answer(static_cast<Variable*>(nullptr)); }
   guard::UserLocation location_;
   const Frame* location_frame_ = nullptr;

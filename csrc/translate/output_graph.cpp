@@ -72,7 +72,8 @@ int32_t InstructionTranslator::stack_entry() {
 Answer InstructionTranslator::tensor_input(PyObject* tensor, const source::Source* source) {
   const TorchTypes& torch = *torch_types();
   PyTypeObject* type = Py_TYPE(tensor);
-  if (type != torch.tensor && type != torch.parameter && type != torch.buffer) return fail(Reason::unsupported_tensor, std::string("tensor of class ") + type->tp_name);
+  if (type != torch.tensor && type != torch.parameter && type != torch.buffer)
+    return fail(Reason::unsupported_tensor, std::string("tensor of class ") + type->tp_name);
   if (!source) return fail(Reason::unsupported_tensor, "tensor without a source");
   py::Ref fake = bridge::fake_from_real(tensor);
   if (!fake) {
@@ -219,7 +220,8 @@ Answer InstructionTranslator::torch_operator(PyObject* target, PyObject* method_
   py::Ref result;
   {
     bridge::FakeScope scope;
-    result = py::Ref::steal(method_name ? PyObject_VectorcallMethod(method_name, raw.data(), n, names.get()) : PyObject_Vectorcall(target, raw.data(), n, names.get()));
+    result = py::Ref::steal(method_name ? PyObject_VectorcallMethod(method_name, raw.data(), n, names.get())
+                                        : PyObject_Vectorcall(target, raw.data(), n, names.get()));
   }
   if (!result) {
     if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return fatal();

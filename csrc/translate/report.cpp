@@ -25,8 +25,9 @@ py::Ref break_row(const InstructionTranslator& t, const Failure& failure) {
   const ReasonText& text = reason_text(failure.reason);
   py::Ref stack = user_stack(t);
   if (!stack) return {};
-  return py::Ref::steal(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s#,s:O}", "reason", text.id, "title", text.title, "explanation", text.explanation, "hint", text.hint,
-                                      "detail", failure.detail.data(), static_cast<Py_ssize_t>(failure.detail.size()), "user_stack", stack.get()));
+  return py::Ref::steal(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s#,s:O}", "reason", text.id, "title", text.title, "explanation", text.explanation,
+                                      "hint", text.hint, "detail", failure.detail.data(), static_cast<Py_ssize_t>(failure.detail.size()),
+                                      "user_stack", stack.get()));
 }
 
 py::Ref helper(const char* name) {
@@ -51,8 +52,9 @@ py::Ref make_report(InstructionTranslator& t, const Failure* broke, const cache:
   }
   py::Ref make = helper("report");
   if (!make) return {};
-  return py::Ref::steal(PyObject_CallFunction(make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph_module ? entry.graph_module.get() : Py_None,
-                                              breaks.get(), static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
+  return py::Ref::steal(PyObject_CallFunction(
+      make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph_module ? entry.graph_module.get() : Py_None, breaks.get(),
+      static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
 }
 
 }  // namespace pellucid::translate

@@ -20,7 +20,8 @@ using bytecode::Op;
 constexpr int kVarArgs = 0x04, kVarKeywords = 0x08;  // co_flags
 
 bool same_shape(const ResumeKey& a, const ResumeKey& b) {
-  return a.entry == b.entry && a.call_index == b.call_index && a.stack_null == b.stack_null && a.bound == b.bound && a.lasti_slots == b.lasti_slots;
+  return a.entry == b.entry && a.call_index == b.call_index && a.stack_null == b.stack_null && a.bound == b.bound &&
+         a.lasti_slots == b.lasti_slots;
 }
 
 struct Registry {
@@ -39,8 +40,10 @@ bool reads_free_variable(Op op) {
     case Op::LOAD_DEREF:
     case Op::STORE_DEREF:
     case Op::DELETE_DEREF:
-    case Op::LOAD_CLASSDEREF: return true;
-    default: return false;
+    case Op::LOAD_CLASSDEREF:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -15,7 +15,7 @@ struct ResumeKey {
     kByCall,   // first call (callee, argument tuple), push what it returns, then continue with instruction `index`; `call_index` made it
     kHandler,  // continue at a handler: the last stack value is the exception
   };
-  PyObject* code = nullptr;      // the original code object
+  PyObject* code = nullptr;  // the original code object
   int index = 0;
   int call_index = -1;
   Entry entry = Entry::kAt;
@@ -26,9 +26,9 @@ struct ResumeKey {
 
 struct Resume {
   ResumeKey key;
-  py::Ref code;          // the code object
-  py::Ref original;      // owns key.code
-  size_t n_locals = 0;   // arguments that are locals; stack values follow, then (kByCall) callee and argument tuple
+  py::Ref code;         // the code object
+  py::Ref original;     // owns key.code
+  size_t n_locals = 0;  // arguments that are locals; stack values follow, then (kByCall) callee and argument tuple
 };
 
 // The resume code for a key, made on first use; null with a Python exception set on failure.

@@ -22,7 +22,10 @@ constexpr size_t kMaxRestarts = 256;
 // Grad mode as it is outside, put back when capture ends: captured code changes it for the operators after it.
 class GradModeScope {
  public:
-  GradModeScope() { torch_ = py::Ref::steal(PyImport_ImportModule("torch._C")); enabled_ = current(); }
+  GradModeScope() {
+    torch_ = py::Ref::steal(PyImport_ImportModule("torch._C"));
+    enabled_ = current();
+  }
   ~GradModeScope() {
     if (!enabled_ || !torch_) return;
     PyObject *type, *value, *traceback;
@@ -42,6 +45,19 @@ class GradModeScope {
   py::Ref torch_, enabled_;
 };
 
+std::string python_error_text() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  py::Ref text = py::Ref::steal(value ? PyObject_Str(value) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string result = utf8 ? utf8 : "no message";
+  PyErr_Clear();
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return result;
+}
+
 struct Attempt {
   Result result;
   bool again = false;
@@ -49,14 +65,16 @@ struct Attempt {
 
 Result from_failure(InstructionTranslator& t, const Failure& failure, cache::Region& region) {
   switch (failure.kind) {
-    case Failure::Kind::kFatal: return {Outcome::kError, nullptr, {}};
+    case Failure::Kind::kFatal:
+      return {Outcome::kError, nullptr, {}};
     case Failure::Kind::kSkip:
       if (region.fullgraph) {
         raise_unsupported(t, failure);
         return {Outcome::kError, nullptr, {}};
       }
       return {Outcome::kSkip, nullptr, std::string(reason_text(failure.reason).title) + ": " + failure.detail};
-    default: return {Outcome::kRunAsIs, nullptr, std::string(reason_text(failure.reason).title) + ": " + failure.detail};
+    default:
+      return {Outcome::kRunAsIs, nullptr, std::string(reason_text(failure.reason).title) + ": " + failure.detail};
   }
 }
 
@@ -96,7 +114,8 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
         return {from_failure(t, failure, region), false};
       }
       if (failure.kind != Failure::Kind::kBreak) return {from_failure(t, failure, region), false};
-      if (failure.reason == Reason::uncaught_exception && region.fullgraph) return {{Outcome::kRunAsIs, nullptr, "the program raises " + failure.detail}, false};
+      if (failure.reason == Reason::uncaught_exception && region.fullgraph)
+        return {{Outcome::kRunAsIs, nullptr, "the program raises " + failure.detail}, false};
       if (region.fullgraph) {
         raise_unsupported(t, failure);
         return {{Outcome::kError, nullptr, {}}, false};
@@ -123,8 +142,9 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     if (!compile_graph(t, std::move(finished), region, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
     if (!graph_callable) return {{Outcome::kRunAsIs, nullptr, "the backend failed"}, false};
   }
+  t.guard_distinctness();
   entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
-  if (!entry->guards) return {{Outcome::kError, nullptr, {}}, false};
+  CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
   if (graph_callable) {
     graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get());
     if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};

@@ -55,7 +55,8 @@ void write_overlay(Tracer& t, ObjectVariable* object, PyObject* name, Variable* 
 Failed no_attribute(Tracer& t, Variable* object, PyObject* name) {
   PyTypeObject* type = type_of(object);
   if (auto* o = as_object(object); o && o->real && PyType_Check(o->real))
-    return t.raise_new(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(o->real)->tp_name, name);
+    return t.raise_new(PyExc_AttributeError, "type object '%.50s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(o->real)->tp_name,
+                       name);
   return t.raise_new(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", type ? type->tp_name : "?", name);
 }
 
@@ -66,6 +67,18 @@ Variable* builtin_method(Tracer& t, Variable* self, PyObject* name) {
   method->self = self;
   method->name = t.keep(name);
   return method;
+}
+
+// Where what the class of an object holds is read: through the object, or of a known class.
+const source::Source* class_source(Tracer& t, const source::Source* object, PyTypeObject* type, PyObject* name) {
+  if (object) return t.sources().keyed(SourceKind::kClassAttr, object, name);
+  return t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
+}
+
+bool is_c_descriptor(PyObject* value) {
+  PyTypeObject* kind = Py_TYPE(value);
+  return kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyMemberDescr_Type || kind == &PyGetSetDescr_Type ||
+         kind == &PyClassMethodDescr_Type;
 }
 
 // What the class holds becomes what the instance shows: functions bind, descriptors run, the rest is as it is.
@@ -79,7 +92,8 @@ Answer bind_class_value(Tracer& t, Variable* self, PyTypeObject* type, PyObject*
   PyTypeObject* kind = Py_TYPE(value);
   if (kind == &PyProperty_Type) {
     py::Ref getter = py::Ref::steal(PyObject_GetAttrString(value, "fget"));
-    if (!getter || getter.get() == Py_None) return t.raise_new(PyExc_AttributeError, "property '%U' of '%.100s' object has no getter", name, type->tp_name);
+    if (!getter || getter.get() == Py_None)
+      return t.raise_new(PyExc_AttributeError, "property '%U' of '%.100s' object has no getter", name, type->tp_name);
     const source::Source* source = from ? t.sources().keyed(SourceKind::kAttr, from, t.intern("fget")) : nullptr;
     return call(t, t.lazy(getter.get(), source), {{self}, {}});
   }
@@ -96,7 +110,8 @@ Answer bind_class_value(Tracer& t, Variable* self, PyTypeObject* type, PyObject*
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type) return builtin_method(t, self, name);
   if (kind == &PyClassMethodDescr_Type) return builtin_method(t, class_of(t, type), name);
   if (kind->tp_descr_get && (kind->tp_flags & Py_TPFLAGS_HEAPTYPE)) {  // a descriptor of the program
-    if (!_PyType_Lookup(kind, t.intern("__get__"))) return t.fail(Reason::unsupported_attribute, "descriptor of type " + std::string(kind->tp_name));
+    if (!_PyType_Lookup(kind, t.intern("__get__")))
+      return t.fail(Reason::unsupported_attribute, "descriptor of type " + std::string(kind->tp_name));
     return call_special(t, t.lazy(value, from), "__get__", {{self, TRY(class_variable(t, self))}, {}});
   }
   if (kind->tp_descr_get) return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of type " + kind->tp_name);
@@ -158,9 +173,11 @@ Answer module_object_attribute(Tracer& t, ObjectVariable* object, PyObject* name
     return written->value;
   }
   PyObject* dict = PyModule_GetDict(object->real);
-  if (PyObject* value = PyDict_GetItemWithError(dict, name)) return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
+  if (PyObject* value = PyDict_GetItemWithError(dict, name))
+    return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
   if (name_is(name, "__dict__")) return t.lazy(dict, t.sources().derived(SourceKind::kDictOf, object->source));
-  if (PyDict_GetItemString(dict, "__getattr__")) return t.fail(Reason::unsupported_attribute, "module attribute '" + text_of(name) + "' made on demand");
+  if (PyDict_GetItemString(dict, "__getattr__"))
+    return t.fail(Reason::unsupported_attribute, "module attribute '" + text_of(name) + "' made on demand");
   return t.raise_new(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(object->real), name);
 }
 
@@ -170,7 +187,9 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   if (auto* written = overlay(object, name)) {
     if (!written->value) return no_attribute(t, object, name);
     Variable* value = t.force(written->value);
-    if (value->kind == Kind::kFunction || value->kind == Kind::kConstant || value->kind == Kind::kTensor || value->kind == Kind::kList || value->kind == Kind::kDict) return written->value;
+    if (value->kind == Kind::kFunction || value->kind == Kind::kConstant || value->kind == Kind::kTensor || value->kind == Kind::kList ||
+        value->kind == Kind::kDict)
+      return written->value;
     return t.fail(Reason::unsupported_attribute, "class attribute written in the graph");
   }
   PyObject* from_meta = _PyType_Lookup(meta, name);
@@ -191,7 +210,8 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
       if (PyType_Check(value.get())) return t.known_object(value.get());
       return t.fail(Reason::unsupported_attribute, "__dict__ of a class");
     }
-    if (Py_TYPE(from_meta) == &PyProperty_Type) return bind_class_value(t, object, meta, name, from_meta, t.sources().keyed(SourceKind::kClassAttr, object->source, name));
+    if (Py_TYPE(from_meta) == &PyProperty_Type)
+      return bind_class_value(t, object, meta, name, from_meta, t.sources().keyed(SourceKind::kClassAttr, object->source, name));
     return t.fail(Reason::unsupported_attribute, "attribute '" + text_of(name) + "' of a metaclass");
   }
   if (PyObject* value = _PyType_Lookup(cls, name)) {
@@ -210,12 +230,12 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
       return method;
     }
     if (kind == &PyClassMethodDescr_Type) return builtin_method(t, object, name);
-    if (PyFunction_Check(value) || !kind->tp_descr_get || kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyProperty_Type ||
-        kind == &PyMemberDescr_Type || kind == &PyGetSetDescr_Type)
-      return t.lazy(value, from);
+    if (is_c_descriptor(value)) return t.known_object(value);
+    if (PyFunction_Check(value) || !kind->tp_descr_get || kind == &PyProperty_Type) return t.lazy(value, from);
     if (kind->tp_flags & Py_TPFLAGS_HEAPTYPE && _PyType_Lookup(kind, t.intern("__get__"))) {
       py::Ref seen = py::Ref::steal(nullptr);
-      return call_special(t, t.lazy(value, t.sources().keyed(SourceKind::kClassAttr, object->source, name)), "__get__", {{t.none(), object}, {}});
+      return call_special(t, t.lazy(value, t.sources().keyed(SourceKind::kClassAttr, object->source, name)), "__get__",
+                          {{t.none(), object}, {}});
     }
     return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of class " + cls->tp_name);
   }
@@ -254,7 +274,8 @@ Answer function_attribute(Tracer& t, FunctionVariable* function, PyObject* name)
       return t.lazy(value.get(), t.sources().keyed(SourceKind::kAttr, function->source, name));
     }
     if (PyObject* dict = instance_dict(function->real)) {
-      if (PyObject* value = PyDict_GetItemWithError(dict, name)) return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, function->source, name));
+      if (PyObject* value = PyDict_GetItemWithError(dict, name))
+        return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, function->source, name));
       t.guard(GuardKind::kInstanceLacks, function->source, name);
     }
   } else if (name_is(name, "__doc__")) {
@@ -276,7 +297,8 @@ Result<Variable*> class_variable(Tracer& t, Variable* object) {  // type(object)
   if (auto* o = as_object(object); o && o->class_variable) return o->class_variable;
   PyTypeObject* type = type_of(object);
   if (!type) return t.fail(Reason::unsupported_value, "class of " + describe(object));
-  if (auto* o = as_object(object); o && o->source && o->by_identity) t.guard(GuardKind::kType, o->source, reinterpret_cast<PyObject*>(type));
+  if (auto* o = as_object(object); o && o->source && o->by_identity)
+    t.guard(GuardKind::kType, o->source, reinterpret_cast<PyObject*>(type));
   return class_of(t, type);
 }
 
@@ -291,8 +313,8 @@ Answer class_lookup(Tracer& t, Variable* object, PyObject* name) {
   PyObject* value = _PyType_Lookup(type, name);
   t.guard_class_attribute(object->source, name, value);
   if (!value) return nullptr;
-  const source::Source* from = object->source ? t.sources().keyed(SourceKind::kClassAttr, object->source, name)
-                                              : t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
+  if (is_c_descriptor(value) || PyCFunction_Check(value)) return t.known_object(value);
+  const source::Source* from = class_source(t, object->source, type, name);
   return t.lazy(value, from);
 }
 
@@ -318,14 +340,14 @@ Answer call_special(Tracer& t, Variable* object, const char* name, Arguments arg
 Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   PyTypeObject* type = object->type;
   PyObject* from_class = nullptr;
-  const source::Source* class_source = nullptr;
+  const source::Source* where = nullptr;
   if (auto* cls = as_object(object->class_variable ? t.force(object->class_variable) : nullptr); cls && overlay(cls, name))
     return t.fail(Reason::unsupported_attribute, "attribute of a class that was written in the graph");
-  if (auto* cls = as_object(t.outside(reinterpret_cast<PyObject*>(type))); cls && overlay(cls, name) && !overlay(object, name)) return class_attribute(t, cls, name);
+  if (auto* cls = as_object(t.outside(reinterpret_cast<PyObject*>(type))); cls && overlay(cls, name) && !overlay(object, name))
+    return class_attribute(t, cls, name);
   from_class = _PyType_Lookup(type, name);
   if (from_class) {
-    class_source = object->source ? t.sources().keyed(SourceKind::kClassAttr, object->source, name)
-                                  : t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
+    where = class_source(t, object->source, type, name);
     PyTypeObject* kind = Py_TYPE(from_class);
     if (kind->tp_descr_set) {  // a data descriptor
       t.guard_class_attribute(object->source, name, from_class);
@@ -334,7 +356,7 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
         if (name_is(name, "__class__")) return TRY(class_variable(t, object));
         return t.fail(Reason::unsupported_attribute, "attribute '" + text_of(name) + "' of " + type->tp_name + " is computed in C");
       }
-      return bind_class_value(t, object, type, name, from_class, class_source);
+      return bind_class_value(t, object, type, name, from_class, where);
     }
   }
   if (auto* written = overlay(object, name)) {
@@ -352,7 +374,7 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
     }
   }
   t.guard_class_attribute(object->source, name, from_class);
-  if (from_class) return bind_class_value(t, object, type, name, from_class, class_source);
+  if (from_class) return bind_class_value(t, object, type, name, from_class, where);
   return no_attribute(t, object, name);
 }
 
@@ -381,7 +403,8 @@ Answer module_subclass_attribute(Tracer& t, ObjectVariable* object, PyObject* na
 Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   const TorchTypes& torch = *torch_types();
   if (object->real && object->existed) {
-    if (PyModule_Check(object->real) && Py_TYPE(object->real)->tp_getattro == PyModule_Type.tp_getattro) return module_object_attribute(t, object, name);
+    if (PyModule_Check(object->real) && Py_TYPE(object->real)->tp_getattro == PyModule_Type.tp_getattro)
+      return module_object_attribute(t, object, name);
     if (PyType_Check(object->real)) return class_attribute(t, object, name);
     if (PyModule_Check(object->real)) return module_subclass_attribute(t, object, name);
   }
@@ -395,7 +418,9 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     if (PyObject* value = _PyType_Lookup(type, name)) {
       if (Py_TYPE(value) == &PyMethodDescr_Type || Py_TYPE(value) == &PyWrapperDescr_Type) return builtin_method(t, object, name);
       if (name_is(name, "__class__")) return class_of(t, type);
-      if (object->by_identity && object->real && (PyCFunction_Check(object->real) || Py_TYPE(value) == &PyMemberDescr_Type || Py_TYPE(object->real) == &PyMethodDescr_Type || Py_TYPE(object->real) == &PyWrapperDescr_Type)) {
+      if (object->by_identity && object->real &&
+          (PyCFunction_Check(object->real) || Py_TYPE(value) == &PyMemberDescr_Type || Py_TYPE(object->real) == &PyMethodDescr_Type ||
+           Py_TYPE(object->real) == &PyWrapperDescr_Type)) {
         py::Ref result = py::Ref::steal(PyObject_GetAttr(object->real, name));
         if (!result) return t.raise_python_error();
         return t.lazy(result.get(), t.sources().keyed(SourceKind::kAttr, object->source, name));
@@ -405,7 +430,8 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     } else if (type->tp_getattro == PyObject_GenericGetAttr && !type->tp_dictoffset) {
       return no_attribute(t, object, name);
     }
-    if (type->tp_getattro != PyObject_GenericGetAttr) return t.fail(Reason::unsupported_attribute, "attribute '" + text_of(name) + "' of " + type->tp_name);
+    if (type->tp_getattro != PyObject_GenericGetAttr)
+      return t.fail(Reason::unsupported_attribute, "attribute '" + text_of(name) + "' of " + type->tp_name);
     return generic_get_attribute(t, object, name);
   }
   if (!inherits_object_getattribute(type, t)) {
@@ -414,7 +440,9 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     if (hook->kind != Kind::kFunction) return t.fail(Reason::unsupported_attribute, std::string("__getattribute__ of ") + type->tp_name);
     // __getattr__ after it is CPython's slot_tp_getattr_hook
     Answer answer = t.wait(call(t, hook, {{object, t.constant(name)}, {}}));
-    if (answer.ok() || answer.failure()->kind != Failure::Kind::kRaise || !exception_matches(answer.failure()->exception, PyExc_AttributeError)) return answer;
+    if (answer.ok() || answer.failure()->kind != Failure::Kind::kRaise ||
+        !exception_matches(answer.failure()->exception, PyExc_AttributeError))
+      return answer;
     if (!_PyType_Lookup(type, t.intern("__getattr__"))) return answer;
     return call_special(t, object, "__getattr__", {{t.constant(name)}, {}});
   }
@@ -436,7 +464,9 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   Answer answer = generic_get_attribute(t, object, name);
   const bool pending = answer.ok() && !answer.value();
   if (pending) answer = t.wait(answer);  // a property that raises AttributeError goes on to __getattr__
-  if (answer.ok() || answer.failure()->kind != Failure::Kind::kRaise || !exception_matches(answer.failure()->exception, PyExc_AttributeError)) return answer;
+  if (answer.ok() || answer.failure()->kind != Failure::Kind::kRaise ||
+      !exception_matches(answer.failure()->exception, PyExc_AttributeError))
+    return answer;
   if (hook == torch.module_getattr) {
     bool found = false;
     Variable* value = TRY(module_attribute(t, object, name, &found));
@@ -452,10 +482,14 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
 Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
   object = t.force(object);
   switch (object->kind) {
-    case Kind::kTensor: return get_tensor_attribute(t, static_cast<TensorVariable*>(object), name);
-    case Kind::kObject: return object_attribute(t, static_cast<ObjectVariable*>(object), name);
-    case Kind::kFunction: return function_attribute(t, static_cast<FunctionVariable*>(object), name);
-    case Kind::kSuper: return get_super_attribute(t, static_cast<SuperVariable*>(object), name);
+    case Kind::kTensor:
+      return get_tensor_attribute(t, static_cast<TensorVariable*>(object), name);
+    case Kind::kObject:
+      return object_attribute(t, static_cast<ObjectVariable*>(object), name);
+    case Kind::kFunction:
+      return function_attribute(t, static_cast<FunctionVariable*>(object), name);
+    case Kind::kSuper:
+      return get_super_attribute(t, static_cast<SuperVariable*>(object), name);
     case Kind::kBoundMethod: {
       auto* method = static_cast<BoundMethodVariable*>(object);
       if (name_is(name, "__self__")) return method->self;
@@ -495,13 +529,15 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
         const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0));
         return static_cast<TupleVariable*>(object)->items.at(static_cast<size_t>(index));
       }
-      if (value && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && Py_TYPE(value) != &PyMethodDescr_Type && Py_TYPE(value) != &PyWrapperDescr_Type && !name_is(name, "__class__")) {
+      if (value && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && Py_TYPE(value) != &PyMethodDescr_Type &&
+          Py_TYPE(value) != &PyWrapperDescr_Type && !name_is(name, "__class__")) {
         if (object->source) t.guard_class_attribute(object->source, name, value);
-        return bind_class_value(t, object, type, name, value, t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name));
+        return bind_class_value(t, object, type, name, value, class_source(t, nullptr, type, name));
       }
       break;
     }
-    default: break;
+    default:
+      break;
   }
   if (name_is(name, "__class__")) {
     PyTypeObject* type = type_of(object);
@@ -511,7 +547,8 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
     PyTypeObject* type = Py_TYPE(constant->real);
     PyObject* value = _PyType_Lookup(type, name);
     if (!value) return no_attribute(t, object, name);
-    if (Py_TYPE(value) == &PyMethodDescr_Type || Py_TYPE(value) == &PyWrapperDescr_Type || Py_TYPE(value) == &PyClassMethodDescr_Type || PyCFunction_Check(value))
+    if (Py_TYPE(value) == &PyMethodDescr_Type || Py_TYPE(value) == &PyWrapperDescr_Type || Py_TYPE(value) == &PyClassMethodDescr_Type ||
+        PyCFunction_Check(value))
       return builtin_method(t, object, name);
     py::Ref result = py::Ref::steal(PyObject_GetAttr(constant->real, name));  // immutable values of C types: their attributes are pure
     if (!result) return t.raise_python_error();
@@ -541,7 +578,8 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
       (name_is(name, "__name__") ? function->name : function->qualname) = text;
       return Unit{};
     }
-    if (name_is(name, "__code__") || name_is(name, "__defaults__") || name_is(name, "__kwdefaults__") || name_is(name, "__dict__") || name_is(name, "__annotations__"))
+    if (name_is(name, "__code__") || name_is(name, "__defaults__") || name_is(name, "__kwdefaults__") || name_is(name, "__dict__") ||
+        name_is(name, "__annotations__"))
       return t.fail(Reason::unsupported_attribute, "writing '" + text_of(name) + "' of a function");
     for (auto& [key, old] : function->attributes)
       if (PyUnicode_Compare(key, name) == 0) {
@@ -568,7 +606,8 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
         return t.fail(Reason::unsupported_attribute, std::string("writing to class ") + cls->tp_name);
       if (PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_GET_LENGTH(name) > 4 && PyUnicode_READ_CHAR(name, 1) == '_')
         return t.fail(Reason::unsupported_attribute, "writing a special attribute of a class");
-      if (_PyType_Lookup(Py_TYPE(cls), name)) return t.fail(Reason::unsupported_attribute, "writing a class attribute that the metaclass defines");
+      if (_PyType_Lookup(Py_TYPE(cls), name))
+        return t.fail(Reason::unsupported_attribute, "writing a class attribute that the metaclass defines");
     }
     if (!value && !overlay(object, name)) return t.fail(Reason::unsupported_attribute, "deleting an attribute of a module or class");
     write_overlay(t, object, name, value, false);
@@ -582,10 +621,11 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
     if (kind == &PyProperty_Type) {
       py::Ref function = py::Ref::steal(PyObject_GetAttrString(from_class, value ? "fset" : "fdel"));
       if (function.get() == Py_None)
-        return t.raise_new(PyExc_AttributeError, value ? "property '%U' of '%.100s' object has no setter" : "property '%U' of '%.100s' object has no deleter", name, type->tp_name);
-      const source::Source* class_source = object->source ? t.sources().keyed(SourceKind::kClassAttr, object->source, name)
-                                                          : t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
-      Variable* setter = t.lazy(function.get(), t.sources().keyed(SourceKind::kAttr, class_source, t.intern(value ? "fset" : "fdel")));
+        return t.raise_new(PyExc_AttributeError,
+                           value ? "property '%U' of '%.100s' object has no setter" : "property '%U' of '%.100s' object has no deleter",
+                           name, type->tp_name);
+      const source::Source* where = class_source(t, object->source, type, name);
+      Variable* setter = t.lazy(function.get(), t.sources().keyed(SourceKind::kAttr, where, t.intern(value ? "fset" : "fdel")));
       Arguments arguments{{object}, {}};
       if (value) arguments.positional.push_back(value);
       (void)TRY(t.wait(call(t, setter, std::move(arguments))));
@@ -594,11 +634,10 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
     if (kind == &PyMemberDescr_Type) {
       slot = true;
     } else if (kind->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-      const source::Source* class_source = object->source ? t.sources().keyed(SourceKind::kClassAttr, object->source, name)
-                                                          : t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
+      const source::Source* where = class_source(t, object->source, type, name);
       Arguments arguments{{object}, {}};
       if (value) arguments.positional.push_back(value);
-      (void)TRY(t.wait(call_special(t, t.lazy(from_class, class_source), value ? "__set__" : "__delete__", std::move(arguments))));
+      (void)TRY(t.wait(call_special(t, t.lazy(from_class, where), value ? "__set__" : "__delete__", std::move(arguments))));
       return Unit{};
     } else {
       bool handled = false;
@@ -610,7 +649,8 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
     }
   }
   if (!slot && object->existed && !instance_dict(object->real)) return no_attribute(t, object, name);
-  if (!slot && !object->existed && !type->tp_dictoffset && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return no_attribute(t, object, name);
+  if (!slot && !object->existed && !type->tp_dictoffset && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+    return no_attribute(t, object, name);
   if (!value) {  // delete: must exist
     auto* written = overlay(object, name);
     bool exists = written ? written->value != nullptr : false;
@@ -643,7 +683,8 @@ Status set_module_attribute(Tracer& t, ObjectVariable* module, PyObject* name, V
     if (!values || !PyDict_Check(values)) return t.fail(Reason::unsupported_attribute, std::string("module without ") + part);
     const source::Source* from = t.sources().keyed(SourceKind::kInstanceItem, module->source, t.intern(part));
     if (PyDict_GetItemWithError(values, name)) {
-      if (part[1] != 'b' || (value->kind != Kind::kTensor && known(t, value) != Py_None)) return t.fail(Reason::unsupported_attribute, "replacing '" + text_of(name) + "' of a module");
+      if (part[1] != 'b' || (value->kind != Kind::kTensor && known(t, value) != Py_None))
+        return t.fail(Reason::unsupported_attribute, "replacing '" + text_of(name) + "' of a module");
       auto* buffers = as_dict(t.force(t.lazy(values, from)));
       if (!buffers) return t.fail(Reason::unsupported_attribute, "_buffers of a module");
       dict_store(t, buffers, name, value);
@@ -685,7 +726,8 @@ Status delete_attribute(Tracer& t, Variable* variable, PyObject* name) {
   static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__delattr__"));
   PyObject* hook = _PyType_Lookup(object->type, t.intern("__delattr__"));
   if (hook != plain) {
-    if (!PyFunction_Check(hook) || PyType_IsSubtype(object->type, torch_types()->module)) return t.fail(Reason::unsupported_attribute, std::string("__delattr__ of ") + object->type->tp_name);
+    if (!PyFunction_Check(hook) || PyType_IsSubtype(object->type, torch_types()->module))
+      return t.fail(Reason::unsupported_attribute, std::string("__delattr__ of ") + object->type->tp_name);
     (void)TRY(t.wait(call_special(t, object, "__delattr__", {{t.constant(name)}, {}})));
     return Unit{};
   }

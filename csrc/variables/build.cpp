@@ -37,7 +37,8 @@ bool is_plain_constant(PyObject* o, const TorchTypes& torch) {
 
 bool is_singleton_constant(PyObject* o, const TorchTypes& torch) {
   PyTypeObject* type = Py_TYPE(o);
-  return o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || type == torch.dtype || type == torch.layout || type == torch.memory_format;
+  return o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || type == torch.dtype || type == torch.layout ||
+         type == torch.memory_format;
 }
 
 bool is_deeply_constant(PyObject* o, const TorchTypes& torch) {
@@ -147,7 +148,8 @@ struct Builder {
       // Closures and lambdas are made anew by every call of the function around them: what they do is in the code and the globals.
       t.guard(GuardKind::kType, source, reinterpret_cast<PyObject*>(&PyFunction_Type));
       t.guard(GuardKind::kFunctionCode, source, code);
-      if (source->kind != SourceKind::kGlobal) t.guard(GuardKind::kId, t.sources().keyed(SourceKind::kAttr, source, t.intern("__globals__")), result->globals);
+      if (source->kind != SourceKind::kGlobal)
+        t.guard(GuardKind::kId, t.sources().keyed(SourceKind::kAttr, source, t.intern("__globals__")), result->globals);
     }
     if (PyObject* closure = object->func_closure) {
       py::Ref names = py::Ref::steal(PyObject_GetAttrString(code, "co_freevars"));

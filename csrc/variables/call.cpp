@@ -60,7 +60,9 @@ Answer call_c_callable(Tracer& t, ObjectVariable* callee, Arguments arguments) {
   }
   if (type == &PyCFunction_Type && PyCFunction_GET_SELF(callable) && !PyModule_Check(PyCFunction_GET_SELF(callable)) &&
       !PyType_Check(PyCFunction_GET_SELF(callable))) {  // a method bound outside: d.get, lst.append
-    Variable* self = t.force(t.lazy(PyCFunction_GET_SELF(callable), callee->source ? t.sources().keyed(source::Kind::kAttr, callee->source, t.intern("__self__")) : nullptr));
+    Variable* self =
+        t.force(t.lazy(PyCFunction_GET_SELF(callable),
+                       callee->source ? t.sources().keyed(source::Kind::kAttr, callee->source, t.intern("__self__")) : nullptr));
     if (self->kind != Kind::kObject) {
       py::Ref name = py::Ref::steal(PyObject_GetAttrString(callable, "__name__"));
       return call_method(t, self, t.keep(name.get()), std::move(arguments));
@@ -76,7 +78,8 @@ Answer call_c_callable(Tracer& t, ObjectVariable* callee, Arguments arguments) {
 Answer call(Tracer& t, Variable* callee, Arguments arguments) {
   callee = t.force(callee);
   switch (callee->kind) {
-    case Kind::kFunction: return call_python_function(t, static_cast<FunctionVariable*>(callee), std::move(arguments));
+    case Kind::kFunction:
+      return call_python_function(t, static_cast<FunctionVariable*>(callee), std::move(arguments));
     case Kind::kBoundMethod: {
       auto* method = static_cast<BoundMethodVariable*>(callee);
       arguments.positional.insert(arguments.positional.begin(), method->self);
@@ -87,7 +90,8 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
       if (PyUnicode_CompareWithASCIIString(method->name, "__getattribute__") == 0 && arguments.only_positional(1, 1)) {
         auto* object = as_object(t.force(method->self));
         PyObject* name = known(t, arguments.positional[0]);
-        if (object && name && PyUnicode_Check(name)) return get_attribute(t, object, name);  // the builtin one: a class's own is no builtin method
+        if (object && name && PyUnicode_Check(name))
+          return get_attribute(t, object, name);  // the builtin one: a class's own is no builtin method
       }
       return call_method(t, method->self, method->name, std::move(arguments));
     }
@@ -116,13 +120,14 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
         return call_python_function(t, made, std::move(arguments));
       }
       const TorchTypes& torch = *torch_types();
-      if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyType_IsSubtype(object->type, torch.op_overload) || PyType_IsSubtype(object->type, torch.op_overload_packet)) {
+      if (!(object->type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyType_IsSubtype(object->type, torch.op_overload) ||
+          PyType_IsSubtype(object->type, torch.op_overload_packet)) {
         if (!object->real || !object->existed) return t.fail(Reason::unsupported_callable, describe(callee));
         if (std::string_view(object->type->tp_name) == "pellucid._core.OptimizedFunction") {
           py::Ref wrapped = py::Ref::steal(PyObject_GetAttrString(object->real, "__wrapped__"));
           if (!wrapped) return t.raise_python_error();
           t.guard(guard::Kind::kId, object->source, object->real);
-          return call(t, t.lazy(wrapped.get(), t.sources().keyed(source::Kind::kAttr, object->source, t.intern("__wrapped__"))), std::move(arguments));
+          return call(t, t.lazy(wrapped.get(), t.sources().constant(wrapped.get())), std::move(arguments));
         }
         return call_c_callable(t, object, std::move(arguments));
       }

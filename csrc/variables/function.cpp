@@ -31,11 +31,14 @@ FunctionVariable* function_without_guards(Tracer& t, PyObject* real) {
   return result;
 }
 
-Status bind_arguments(Tracer& t, FunctionVariable* function, const bytecode::Code& code, Arguments& arguments, std::vector<Variable*>& locals) {
+Status bind_arguments(Tracer& t, FunctionVariable* function, const bytecode::Code& code, Arguments& arguments,
+                      std::vector<Variable*>& locals) {
   const size_t n_positional = static_cast<size_t>(code.argcount), n_keyword_only = static_cast<size_t>(code.kwonly);
   const bool has_varargs = code.flags & kVarArgs, has_keywords = code.flags & kVarKeywords;
   locals.assign(code.localsplus_names.size(), nullptr);
-  auto wrong = [&](const char* what) { return t.fail(Reason::uncaught_exception, std::string("arguments of ") + PyUnicode_AsUTF8(function->qualname) + ": " + what); };
+  auto wrong = [&](const char* what) {
+    return t.fail(Reason::uncaught_exception, std::string("arguments of ") + PyUnicode_AsUTF8(function->qualname) + ": " + what);
+  };
 
   const size_t given = arguments.positional.size();
   for (size_t i = 0; i < given && i < n_positional; i++) locals[i] = arguments.positional[i];

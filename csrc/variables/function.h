@@ -9,6 +9,7 @@ FunctionVariable* function_without_guards(Tracer& t, PyObject* function);  // of
 
 // Fills `locals` (one per localsplus entry) from the arguments. Errors are TypeErrors of the traced program, with CPython's wording
 // left to eager execution (a Break) where it would be long.
-Status bind_arguments(Tracer& t, FunctionVariable* function, const bytecode::Code& code, Arguments& arguments, std::vector<Variable*>& locals);
+Status bind_arguments(Tracer& t, FunctionVariable* function, const bytecode::Code& code, Arguments& arguments,
+                      std::vector<Variable*>& locals);
 
 }  // namespace pellucid::variables

@@ -13,13 +13,15 @@ namespace {
 bool is_one_of(std::string_view name, const std::unordered_set<std::string_view>& names) { return names.count(name) != 0; }
 
 // Answered by the fake: metadata that the guard on the input, or the operator that made it, fixes.
-const std::unordered_set<std::string_view> kMetadata = {"shape",    "dtype",    "device",    "ndim",        "layout",    "requires_grad", "is_leaf",      "is_cuda",
-                                                        "is_meta",  "is_cpu",   "is_sparse", "is_quantized", "is_mkldnn", "is_nested",     "is_xpu",       "is_mps",
-                                                        "itemsize", "nbytes",   "names",     "output_nr", "is_sparse_csr", "is_vulkan", "is_ipu", "is_maia", "is_mtia", "is_ort", "is_hpu"};
+const std::unordered_set<std::string_view> kMetadata = {
+    "shape",  "dtype",     "device",        "ndim",      "layout",    "requires_grad", "is_leaf", "is_cuda",  "is_meta",
+    "is_cpu", "is_sparse", "is_quantized",  "is_mkldnn", "is_nested", "is_xpu",        "is_mps",  "itemsize", "nbytes",
+    "names",  "output_nr", "is_sparse_csr", "is_vulkan", "is_ipu",    "is_maia",       "is_mtia", "is_ort",   "is_hpu"};
 // Views and parts: a node getattr(x, name).
 const std::unordered_set<std::string_view> kNodes = {"T", "mT", "H", "mH", "real", "imag", "data"};
 
-const std::unordered_set<std::string_view> kValueMethods = {"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__"};
+const std::unordered_set<std::string_view> kValueMethods = {"item",      "tolist",    "numpy",       "__bool__",  "__int__",
+                                                            "__float__", "__index__", "__complex__", "__array__", "__contains__"};
 
 }  // namespace
 
@@ -73,14 +75,16 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
   if (self->source && self->real) {  // a Python attribute that the program set outside
     py::Ref dict = py::Ref::steal(PyObject_GenericGetDict(self->real, nullptr));
     if (!dict) PyErr_Clear();
-    if (PyObject* value = dict ? PyDict_GetItemWithError(dict.get(), name) : nullptr) return t.lazy(value, t.sources().keyed(source::Kind::kInstanceItem, self->source, name));
+    if (PyObject* value = dict ? PyDict_GetItemWithError(dict.get(), name) : nullptr)
+      return t.lazy(value, t.sources().keyed(source::Kind::kInstanceItem, self->source, name));
     t.guard(guard::Kind::kInstanceLacks, self->source, name);
   }
   return t.raise_new(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", self->type->tp_name, name);
 }
 
 Status set_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name, Variable* value) {
-  if (_PyType_Lookup(self->type, name)) return t.fail(Reason::unsupported_attribute, std::string("writing Tensor.") + PyUnicode_AsUTF8(name));
+  if (_PyType_Lookup(self->type, name))
+    return t.fail(Reason::unsupported_attribute, std::string("writing Tensor.") + PyUnicode_AsUTF8(name));
   for (auto& [key, old] : self->attributes)
     if (PyUnicode_Compare(key, name) == 0) {
       old = value;
@@ -104,7 +108,8 @@ Answer call_tensor_method(Tracer& t, TensorVariable* self, PyObject* name, Argum
     return t.constant(PyTuple_GET_ITEM(dims.get(), 0));
   }
   if (text == "__iter__") return get_iterator(t, self);
-  if (text == "__hash__" || text == "__repr__" || text == "__str__" || text == "__format__") return t.fail(Reason::data_dependent_operator, "Tensor." + std::string(text) + "()");
+  if (text == "__hash__" || text == "__repr__" || text == "__str__" || text == "__format__")
+    return t.fail(Reason::data_dependent_operator, "Tensor." + std::string(text) + "()");
   PyObject* from_class = _PyType_Lookup(self->type, name);
   if (!from_class) return t.raise_new(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", self->type->tp_name, name);
   if (torch_role(from_class) == TorchRole::kBreak)

@@ -23,27 +23,85 @@ std::string attribute_text(PyObject* object, const char* name) {
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
 // Names in operator namespaces whose effect is not a tensor's value: they run as written.
-const std::unordered_set<std::string_view> kNotOperators = {
-    "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "save", "load", "set_default_dtype", "set_default_device",
-    "set_default_tensor_type", "set_printoptions", "compile", "use_deterministic_algorithms", "set_num_threads", "set_num_interop_threads",
-    "set_flush_denormal", "set_float32_matmul_precision", "from_numpy", "frombuffer", "from_file", "backward", "register_hook",
-    "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "storage", "untyped_storage", "_typed_storage", "data_ptr", "numpy", "tolist", "item",
-    "__array__", "__reduce_ex__", "__reduce__", "__deepcopy__", "__setstate__", "__dlpack__", "__repr__", "__format__", "__dir__", "pin_memory",
-    "_jit_internal", "wait", "fork", "import_ir_module", "vmap", "cond", "set_warn_always", "_assert_async", "set_anomaly_enabled", "to_dlpack", "from_dlpack",
-    "sym_int", "sym_max", "sym_min", "_sync", "set_", "_C", "_nested_tensor_from_tensor_list", "compiled_with_cxx11_abi", "is_storage", "typename", "set_vital"};
+const std::unordered_set<std::string_view> kNotOperators = {"manual_seed",
+                                                            "seed",
+                                                            "initial_seed",
+                                                            "get_rng_state",
+                                                            "set_rng_state",
+                                                            "save",
+                                                            "load",
+                                                            "set_default_dtype",
+                                                            "set_default_device",
+                                                            "set_default_tensor_type",
+                                                            "set_printoptions",
+                                                            "compile",
+                                                            "use_deterministic_algorithms",
+                                                            "set_num_threads",
+                                                            "set_num_interop_threads",
+                                                            "set_flush_denormal",
+                                                            "set_float32_matmul_precision",
+                                                            "from_numpy",
+                                                            "frombuffer",
+                                                            "from_file",
+                                                            "backward",
+                                                            "register_hook",
+                                                            "register_post_accumulate_grad_hook",
+                                                            "retain_grad",
+                                                            "share_memory_",
+                                                            "storage",
+                                                            "untyped_storage",
+                                                            "_typed_storage",
+                                                            "data_ptr",
+                                                            "numpy",
+                                                            "tolist",
+                                                            "item",
+                                                            "__array__",
+                                                            "__reduce_ex__",
+                                                            "__reduce__",
+                                                            "__deepcopy__",
+                                                            "__setstate__",
+                                                            "__dlpack__",
+                                                            "__repr__",
+                                                            "__format__",
+                                                            "__dir__",
+                                                            "pin_memory",
+                                                            "_jit_internal",
+                                                            "wait",
+                                                            "fork",
+                                                            "import_ir_module",
+                                                            "vmap",
+                                                            "cond",
+                                                            "set_warn_always",
+                                                            "_assert_async",
+                                                            "set_anomaly_enabled",
+                                                            "to_dlpack",
+                                                            "from_dlpack",
+                                                            "sym_int",
+                                                            "sym_max",
+                                                            "sym_min",
+                                                            "_sync",
+                                                            "set_",
+                                                            "_C",
+                                                            "_nested_tensor_from_tensor_list",
+                                                            "compiled_with_cxx11_abi",
+                                                            "is_storage",
+                                                            "typename",
+                                                            "set_vital"};
 
 // Modules whose Python functions are operators by themselves: the graph names them, as torch.nn.functional.relu.
 bool operator_module(std::string_view module) {
-  return module == "torch.nn.functional" || module == "torch.functional" || module == "torch._tensor" || module == "torch._VF" || module == "torch.special" ||
-         module == "torch.linalg" || module == "torch.fft";
+  return module == "torch.nn.functional" || module == "torch.functional" || module == "torch._tensor" || module == "torch._VF" ||
+         module == "torch.special" || module == "torch.linalg" || module == "torch.fft";
 }
 
 // Modules that are never inlined: driving autograd, compilers, serialization, data loading, processes.
 bool break_module(std::string_view module) {
-  for (std::string_view prefix : {"torch._dynamo", "torch._inductor", "torch.autograd.", "torch.distributed", "torch.jit", "torch.utils.data", "torch.fx",
-                                  "torch.serialization", "torch.multiprocessing", "torch.onnx", "torch.export", "torch._functorch", "torch.random",
-                                  "torch.utils.checkpoint", "torch.profiler", "torch.hub", "torch.optim", "torch.func", "torch._higher_order_ops", "torch._subclasses",
-                                  "torch.cuda", "torch.xpu", "torch.mps", "torch.package", "torch.testing"})
+  for (std::string_view prefix :
+       {"torch._dynamo",    "torch._inductor",  "torch.autograd.",     "torch.distributed",       "torch.jit",
+        "torch.utils.data", "torch.fx",         "torch.serialization", "torch.multiprocessing",   "torch.onnx",
+        "torch.export",     "torch._functorch", "torch.random",        "torch.utils.checkpoint",  "torch.profiler",
+        "torch.hub",        "torch.optim",      "torch.func",          "torch._higher_order_ops", "torch._subclasses",
+        "torch.cuda",       "torch.xpu",        "torch.mps",           "torch.package",           "torch.testing"})
     if (starts_with(module, prefix)) return module != "torch.autograd.grad_mode";
   return module == "torch.autograd" || module == "torch._ops" || module == "torch.hooks" || module == "torch.utils.hooks";
 }
@@ -91,11 +149,13 @@ TorchRole find_role(PyObject* callable) {
       if (module == "torch._tensor" && attribute_text(callable, "__qualname__").find('.') == std::string::npos) return TorchRole::kNone;
       return kNotOperators.count(name) ? TorchRole::kBreak : TorchRole::kOperator;
     }
-    if (module == "torch._jit_internal" && (name == "fn" || name.find("max_pool") != std::string::npos)) return TorchRole::kOperator;  // boolean_dispatch
+    if (module == "torch._jit_internal" && (name == "fn" || name.find("max_pool") != std::string::npos))
+      return TorchRole::kOperator;  // boolean_dispatch
     if (module == "torch" && (name == "_assert" || name == "split" || name == "chunk")) return TorchRole::kOperator;
     return break_module(module) ? TorchRole::kBreak : TorchRole::kNone;
   }
-  if (PyObject_TypeCheck(callable, torch.op_overload) || PyObject_TypeCheck(callable, torch.op_overload_packet)) return TorchRole::kOperator;
+  if (PyObject_TypeCheck(callable, torch.op_overload) || PyObject_TypeCheck(callable, torch.op_overload_packet))
+    return TorchRole::kOperator;
   return TorchRole::kNone;
 }
 
@@ -116,10 +176,12 @@ TorchRole torch_role(PyObject* callable) {
 Answer call_torch(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled) {
   *handled = true;
   switch (torch_role(callable)) {
-    case TorchRole::kState: return call_torch_state(t, callable, arguments);
+    case TorchRole::kState:
+      return call_torch_state(t, callable, arguments);
     case TorchRole::kBreak: {
       const std::string name = attribute_text(callable, "__name__");
-      return t.fail(name == "backward" || name == "grad" ? Reason::backward_call : Reason::unsupported_callable, attribute_text(callable, "__module__") + "." + name);
+      return t.fail(name == "backward" || name == "grad" ? Reason::backward_call : Reason::unsupported_callable,
+                    attribute_text(callable, "__module__") + "." + name);
     }
     case TorchRole::kOperator: {
       PyTypeObject* type = Py_TYPE(callable);
@@ -129,7 +191,8 @@ Answer call_torch(Tracer& t, PyObject* callable, Arguments& arguments, bool* han
       }
       return t.torch_operator(callable, nullptr, arguments);
     }
-    case TorchRole::kNone: break;
+    case TorchRole::kNone:
+      break;
   }
   *handled = false;
   return nullptr;

@@ -12,15 +12,15 @@ namespace pellucid::variables {
 namespace {
 
 enum class StateKind : uint8_t {
-  kQuery,       // call it: its answer follows from guarded state
+  kQuery,  // call it: its answer follows from guarded state
   kTrue,
   kFalse,
   kNone,
-  kSetGrad,     // torch._C._set_grad_enabled
+  kSetGrad,  // torch._C._set_grad_enabled
   kIsTensor,
   kIsCompiling,
   kHasTorchFunction,
-  kCheck,       // torch._check(condition, message)
+  kCheck,  // torch._check(condition, message)
 };
 
 struct Entry {
@@ -99,16 +99,23 @@ bool is_torch_state(PyObject* callable) { return table().count(callable) != 0; }
 
 Answer call_torch_state(Tracer& t, PyObject* callable, Arguments& arguments) {
   switch (table().at(callable)) {
-    case StateKind::kQuery: return query(t, callable, arguments);
-    case StateKind::kTrue: return t.boolean(true);
-    case StateKind::kIsCompiling: return t.boolean(true);
-    case StateKind::kFalse: return t.boolean(false);
-    case StateKind::kNone: return t.none();
-    case StateKind::kHasTorchFunction: return t.boolean(false);  // tensor inputs are plain tensors and parameters: guarded by class
+    case StateKind::kQuery:
+      return query(t, callable, arguments);
+    case StateKind::kTrue:
+      return t.boolean(true);
+    case StateKind::kIsCompiling:
+      return t.boolean(true);
+    case StateKind::kFalse:
+      return t.boolean(false);
+    case StateKind::kNone:
+      return t.none();
+    case StateKind::kHasTorchFunction:
+      return t.boolean(false);  // tensor inputs are plain tensors and parameters: guarded by class
     case StateKind::kIsTensor: {
       if (!arguments.only_positional(1, 1)) break;
       Variable* value = t.force(arguments.positional[0]);
-      if (value->kind == Kind::kObject && PyType_IsSubtype(static_cast<ObjectVariable*>(value)->type, torch_types()->tensor_base)) return t.boolean(true);
+      if (value->kind == Kind::kObject && PyType_IsSubtype(static_cast<ObjectVariable*>(value)->type, torch_types()->tensor_base))
+        return t.boolean(true);
       if (value->kind == Kind::kObject && callable != nullptr && class_lookup(t, value, t.intern("__torch_function__")).value()) break;
       return t.boolean(value->kind == Kind::kTensor);
     }

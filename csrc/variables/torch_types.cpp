@@ -7,7 +7,8 @@ namespace pellucid::variables {
 
 namespace {
 
-PyObject* lookup(const char* module_name, const char* path) {  // a new reference that is never given back: these live as long as the process
+PyObject* lookup(const char* module_name,
+                 const char* path) {  // a new reference that is never given back: these live as long as the process
   py::Ref object = py::Ref::steal(PyImport_ImportModule(module_name));
   const char* start = path;
   while (object && *start) {
@@ -32,9 +33,10 @@ bool fill(TorchTypes& t) {
   return type(t.tensor_base, "torch._C", "TensorBase") && type(t.tensor, "torch", "Tensor") && type(t.parameter, "torch.nn", "Parameter") &&
          type(t.buffer, "torch.nn.parameter", "Buffer") && type(t.size, "torch", "Size") && type(t.dtype, "torch", "dtype") &&
          type(t.device, "torch", "device") && type(t.layout, "torch", "layout") && type(t.memory_format, "torch", "memory_format") &&
-         type(t.module, "torch.nn", "Module") && type(t.generator, "torch", "Generator") && type(t.op_overload, "torch._ops", "OpOverload") &&
-         type(t.op_overload_packet, "torch._ops", "OpOverloadPacket") && type(t.parameter_list, "torch.nn", "ParameterList") &&
-         type(t.enum_meta, "enum", "EnumMeta") && type(t.partial, "functools", "partial") && type(t.ordered_dict, "collections", "OrderedDict") &&
+         type(t.module, "torch.nn", "Module") && type(t.generator, "torch", "Generator") &&
+         type(t.op_overload, "torch._ops", "OpOverload") && type(t.op_overload_packet, "torch._ops", "OpOverloadPacket") &&
+         type(t.parameter_list, "torch.nn", "ParameterList") && type(t.enum_meta, "enum", "EnumMeta") &&
+         type(t.partial, "functools", "partial") && type(t.ordered_dict, "collections", "OrderedDict") &&
          type(t.default_dict, "collections", "defaultdict") && (t.module_getattr = lookup("torch.nn", "Module.__getattr__")) &&
          (t.module_setattr = lookup("torch.nn", "Module.__setattr__")) && (t.module_call = lookup("torch.nn", "Module.__call__")) &&
          (t.torch = lookup("torch", ""));

@@ -10,7 +10,7 @@ struct TorchTypes {
   PyTypeObject *enum_meta, *partial;
   PyTypeObject *ordered_dict, *default_dict;
   PyObject *module_getattr, *module_setattr, *module_call;  // functions of torch.nn.Module
-  PyObject* torch;                                           // the module
+  PyObject* torch;                                          // the module
 };
 
 // Null with a Python exception set when torch can't be imported.

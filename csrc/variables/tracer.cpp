@@ -71,7 +71,9 @@ Variable* Tracer::constant_new(PyObject* owned) {
   return result;
 }
 
-Variable* Tracer::string(std::string_view text) { return constant_new(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))); }
+Variable* Tracer::string(std::string_view text) {
+  return constant_new(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
 
 TupleVariable* Tracer::tuple(std::vector<Variable*> items, PyTypeObject* type) {
   auto* result = make<TupleVariable>();
@@ -165,6 +167,17 @@ void Tracer::mark_changed(Variable* variable) {
   if (variable->changed) return;
   variable->changed = true;
   changed_.push_back(variable);
+}
+
+void Tracer::guard_distinctness() {
+  for (Variable* one : changed_) {
+    if (!one->source || !one->real) continue;
+    for (auto& [object, other] : outside_) {
+      if (other == one || !other->source || other->kind != one->kind || Py_TYPE(object) != Py_TYPE(one->real)) continue;
+      if (guards_.has(guard::Kind::kId, one->source) && guards_.has(guard::Kind::kId, other->source)) continue;
+      guard_pair(guard::Kind::kDistinct, one->source, other->source);
+    }
+  }
 }
 
 Variable* Tracer::outside(PyObject* real) const {

@@ -65,6 +65,9 @@ class Tracer {
   void guard_class_attribute(const source::Source* source, PyObject* name, PyObject* expected);
   void guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b);  // kSame, kDistinct
 
+  // Two outside objects were taken for two: where one of them was changed, that must hold at the next call too.
+  void guard_distinctness();
+
   // -- failures
   Failed fail(Reason reason, std::string detail);  // graph break
   Failed raise(Variable* exception);               // the traced program raises

@@ -41,7 +41,7 @@ struct Variable {
   bool consumed = false;                   // codegen bookkeeping: needs its own identity
   const source::Source* source = nullptr;  // where generated code reads it; null: made by the traced program
   PyObject* real = nullptr;                // the object outside (kept alive by the capture) or a known value
-  uint64_t born_raise = 0;                   // exceptions: number of the instruction that first raised it
+  uint64_t born_raise = 0;                 // exceptions: number of the instruction that first raised it
   uint64_t born = 0;                       // number of the instruction that made it
 };
 

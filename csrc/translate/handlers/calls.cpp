@@ -14,7 +14,9 @@ namespace {
 Answer zero_argument_super(InstructionTranslator& t, Frame& frame) {
   const bytecode::Code& code = *frame.code;
   for (size_t i = 0; i < code.localsplus_names.size(); i++) {
-    if (code.localsplus_kinds[i] != bytecode::LocalKind::kFree || PyUnicode_CompareWithASCIIString(code.localsplus_names[i].get(), "__class__") != 0) continue;
+    if (code.localsplus_kinds[i] != bytecode::LocalKind::kFree ||
+        PyUnicode_CompareWithASCIIString(code.localsplus_names[i].get(), "__class__") != 0)
+      continue;
     Variable* cls = TRY(t.cell_contents(static_cast<CellVariable*>(frame.locals[i])));
     Variable* self = frame.locals[0];
     if (self && code.localsplus_kinds[0] != bytecode::LocalKind::kLocal) self = TRY(t.cell_contents(static_cast<CellVariable*>(self)));
@@ -64,7 +66,8 @@ OPCODE(CALL) {
     callable = frame.peek(n);
   }
   for (size_t i = 0; i < n - n_keywords; i++) arguments.positional.push_back(frame.peek(n - 1 - i));
-  for (size_t i = 0; i < n_keywords; i++) arguments.keywords.emplace_back(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)), frame.peek(n_keywords - 1 - i));
+  for (size_t i = 0; i < n_keywords; i++)
+    arguments.keywords.emplace_back(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i)), frame.peek(n_keywords - 1 - i));
   callable = t.force(callable);
   if (inspects_frame(t, callable, n)) return t.skip_frame(Reason::frame_introspection, describe(callable));
   frame.drop(n + 2);
@@ -165,11 +168,13 @@ OPCODE(IMPORT_NAME) {
     }
   }
   PyObject* modules = PyImport_GetModuleDict();
-  if (!from || depth < 0 || !PyDict_GetItemWithError(modules, absolute.get())) return t.fail(Reason::import_in_function, PyUnicode_AsUTF8(name));
+  if (!from || depth < 0 || !PyDict_GetItemWithError(modules, absolute.get()))
+    return t.fail(Reason::import_in_function, PyUnicode_AsUTF8(name));
   if (PyTuple_Check(from)) {  // names that are submodules not loaded yet would be imported
     PyObject* module = PyDict_GetItemWithError(modules, absolute.get());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(from); i++)
-      if (!PyObject_HasAttr(module, PyTuple_GET_ITEM(from, i))) return t.fail(Reason::import_in_function, PyUnicode_AsUTF8(PyTuple_GET_ITEM(from, i)));
+      if (!PyObject_HasAttr(module, PyTuple_GET_ITEM(from, i)))
+        return t.fail(Reason::import_in_function, PyUnicode_AsUTF8(PyTuple_GET_ITEM(from, i)));
   }
   py::Ref module = py::Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals, nullptr, from, static_cast<int>(depth)));
   if (!module) return t.raise_python_error();

@@ -7,6 +7,14 @@ using namespace variables;
 
 namespace {
 
+// A container that came through a resume function exists outside: what grows it must be written back.
+template <class T>
+T* grown(InstructionTranslator& t, Variable* variable) {
+  auto* container = static_cast<T*>(t.force(variable));
+  if (container->source) t.mark_changed(container);
+  return container;
+}
+
 std::vector<Variable*> take(Frame& frame, size_t count) {
   std::vector<Variable*> items(frame.stack.end() - static_cast<std::ptrdiff_t>(count), frame.stack.end());
   frame.drop(count);
@@ -63,7 +71,8 @@ OPCODE(BUILD_MAP) {
 OPCODE(BUILD_CONST_KEY_MAP) {
   PyObject* keys = known(t, frame.peek());
   DictVariable* dict = t.dict();
-  for (uint32_t i = 0; i < instruction.arg; i++) dict_store(t, dict, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), frame.peek(instruction.arg - i));
+  for (uint32_t i = 0; i < instruction.arg; i++)
+    dict_store(t, dict, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), frame.peek(instruction.arg - i));
   frame.drop(instruction.arg + 1);
   frame.push(dict);
   return Unit{};
@@ -88,12 +97,12 @@ OPCODE(LIST_TO_TUPLE) {
 
 OPCODE(LIST_APPEND) {
   Variable* value = frame.pop();
-  static_cast<ListVariable*>(t.force(frame.peek(instruction.arg - 1)))->items.push_back(value);
+  grown<ListVariable>(t, frame.peek(instruction.arg - 1))->items.push_back(value);
   return Unit{};
 }
 
 OPCODE(SET_ADD) {
-  auto* set = static_cast<SetVariable*>(t.force(frame.peek(instruction.arg)));
+  auto* set = grown<SetVariable>(t, frame.peek(instruction.arg));
   PyObject* key = TRY(dict_key(t, frame.peek()));
   if (PySet_Add(set->keys.get(), key) < 0) return t.raise_python_error();
   frame.pop();
@@ -101,7 +110,7 @@ OPCODE(SET_ADD) {
 }
 
 OPCODE(MAP_ADD) {
-  auto* dict = static_cast<DictVariable*>(t.force(frame.peek(instruction.arg + 1)));
+  auto* dict = grown<DictVariable>(t, frame.peek(instruction.arg + 1));
   PyObject* key = TRY(dict_key(t, frame.peek(1)));
   dict_store(t, dict, key, frame.peek());
   frame.drop(2);
@@ -111,7 +120,7 @@ OPCODE(MAP_ADD) {
 OPCODE(LIST_EXTEND) {
   std::vector<Variable*> items = TRY(unpack(t, frame.peek()));
   frame.pop();
-  auto* list = static_cast<ListVariable*>(t.force(frame.peek(instruction.arg - 1)));
+  auto* list = grown<ListVariable>(t, frame.peek(instruction.arg - 1));
   list->items.insert(list->items.end(), items.begin(), items.end());
   return Unit{};
 }
@@ -121,21 +130,21 @@ OPCODE(SET_UPDATE) {
   std::vector<PyObject*> keys;
   for (Variable* item : items) keys.push_back(TRY(dict_key(t, item)));
   frame.pop();
-  auto* set = static_cast<SetVariable*>(t.force(frame.peek(instruction.arg - 1)));
+  auto* set = grown<SetVariable>(t, frame.peek(instruction.arg - 1));
   for (PyObject* key : keys)
     if (PySet_Add(set->keys.get(), key) < 0) return t.raise_python_error();
   return Unit{};
 }
 
 OPCODE(DICT_UPDATE) {
-  auto* dict = static_cast<DictVariable*>(t.force(frame.peek(instruction.arg)));
+  auto* dict = grown<DictVariable>(t, frame.peek(instruction.arg));
   TRY(merge(t, dict, frame.peek(), false));
   frame.pop();
   return Unit{};
 }
 
 OPCODE(DICT_MERGE) {
-  auto* dict = static_cast<DictVariable*>(t.force(frame.peek(instruction.arg)));
+  auto* dict = grown<DictVariable>(t, frame.peek(instruction.arg));
   TRY(merge(t, dict, frame.peek(), true));
   frame.pop();
   return Unit{};
@@ -144,8 +153,10 @@ OPCODE(DICT_MERGE) {
 OPCODE(UNPACK_SEQUENCE) {
   std::vector<Variable*> items = TRY(unpack(t, frame.peek()));
   if (items.size() < instruction.arg)
-    return t.raise_new(PyExc_ValueError, "not enough values to unpack (expected %d, got %zd)", static_cast<int>(instruction.arg), items.size());
-  if (items.size() > instruction.arg) return t.raise_new(PyExc_ValueError, "too many values to unpack (expected %d)", static_cast<int>(instruction.arg));
+    return t.raise_new(PyExc_ValueError, "not enough values to unpack (expected %d, got %zd)", static_cast<int>(instruction.arg),
+                       items.size());
+  if (items.size() > instruction.arg)
+    return t.raise_new(PyExc_ValueError, "too many values to unpack (expected %d)", static_cast<int>(instruction.arg));
   frame.pop();
   for (size_t i = items.size(); i-- > 0;) frame.push(items[i]);
   return Unit{};

@@ -103,7 +103,8 @@ OPCODE(SEND) {
       frame.push(answer.value());
       return Unit{};
     }
-    if (answer.failure()->kind != Failure::Kind::kRaise || !exception_matches(answer.failure()->exception, PyExc_StopIteration)) return Failed{answer.failure()};
+    if (answer.failure()->kind != Failure::Kind::kRaise || !exception_matches(answer.failure()->exception, PyExc_StopIteration))
+      return Failed{answer.failure()};
     auto* stop = static_cast<ObjectVariable*>(answer.failure()->exception);
     frame.pop();
     frame.push(stop->arguments.empty() ? t.none() : stop->arguments[0]);

@@ -73,7 +73,8 @@ OPCODE(RERAISE) {
 
 OPCODE(PUSH_EXC_INFO) {
   Variable* exception = t.force(frame.pop());
-  if (exception->kind != Kind::kObject || static_cast<ObjectVariable*>(exception)->existed) return t.skip_frame(Reason::exception_boundary, "an exception from outside is being handled");
+  if (exception->kind != Kind::kObject || static_cast<ObjectVariable*>(exception)->existed)
+    return t.skip_frame(Reason::exception_boundary, "an exception from outside is being handled");
   Variable* before = t.handled_exception();
   frame.push(before ? before : t.none());
   frame.push(exception);

@@ -17,7 +17,8 @@ using Handler = Status (*)(InstructionTranslator&, Frame&, const Instruction&);
 Handler handler_of(Op op);
 
 // Opens the body of a handler; unused parameters are fine.
-#define OPCODE(name) \
-  Status op_##name([[maybe_unused]] InstructionTranslator& t, [[maybe_unused]] Frame& frame, [[maybe_unused]] const Instruction& instruction)
+#define OPCODE(name)                                                                         \
+  Status op_##name([[maybe_unused]] InstructionTranslator& t, [[maybe_unused]] Frame& frame, \
+                   [[maybe_unused]] const Instruction& instruction)
 
 }  // namespace pellucid::translate

@@ -17,8 +17,8 @@ Status push_flag(InstructionTranslator& t, Frame& frame, unsigned long flag) {
 
 // int, str, list ...: a single positional pattern matches the subject itself.
 bool matches_itself(PyTypeObject* type) {
-  for (PyTypeObject* self : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type, &PyList_Type,
-                             &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
+  for (PyTypeObject* self : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type,
+                             &PyList_Type, &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
     if (PyType_IsSubtype(type, self)) return true;
   return false;
 }
@@ -51,9 +51,11 @@ OPCODE(MATCH_CLASS) {
   auto* cls = as_object(t.force(frame.peek(1)));
   Variable* subject = t.force(frame.peek(2));
   PyTypeObject* type = type_of(subject);
-  if (!names || !cls || !cls->real || !PyType_Check(cls->real) || !type) return t.fail(Reason::unsupported_value, "matching a class against " + describe(subject));
+  if (!names || !cls || !cls->real || !PyType_Check(cls->real) || !type)
+    return t.fail(Reason::unsupported_value, "matching a class against " + describe(subject));
   auto* wanted = reinterpret_cast<PyTypeObject*>(cls->real);
-  if (Py_TYPE(wanted) != &PyType_Type) return t.fail(Reason::unsupported_value, std::string("matching class ") + wanted->tp_name + ", which has a metaclass");
+  if (Py_TYPE(wanted) != &PyType_Type)
+    return t.fail(Reason::unsupported_value, std::string("matching class ") + wanted->tp_name + ", which has a metaclass");
   auto finish = [&](Variable* result) {
     frame.drop(3);
     frame.push(result);
@@ -67,7 +69,8 @@ OPCODE(MATCH_CLASS) {
       values.push_back(answer.value());
       return true;
     }
-    if (answer.failure()->kind == Failure::Kind::kRaise && exception_matches(answer.failure()->exception, PyExc_AttributeError)) return false;
+    if (answer.failure()->kind == Failure::Kind::kRaise && exception_matches(answer.failure()->exception, PyExc_AttributeError))
+      return false;
     return Failed{answer.failure()};
   };
   if (const size_t count = instruction.arg) {

@@ -85,7 +85,8 @@ OPCODE(FORMAT_VALUE) {
   Variable* format = has_format ? t.force(frame.pop()) : nullptr;
   Variable* value = t.force(frame.pop());
   PyObject* specification = format ? known(t, format) : nullptr;
-  if (has_format && (!specification || !PyUnicode_Check(specification))) return t.fail(Reason::unsupported_operator, "a format that is not known");
+  if (has_format && (!specification || !PyUnicode_Check(specification)))
+    return t.fail(Reason::unsupported_operator, "a format that is not known");
   PyObject* object = known(t, value);
   if (!object) {
     if (value->kind == Kind::kTensor) return t.fail(Reason::data_dependent_operator, "formatting a tensor");
@@ -99,7 +100,8 @@ OPCODE(FORMAT_VALUE) {
       }
     }
     const char* converter = conversion == 2 ? "repr" : conversion == 3 ? "ascii" : "str";
-    if (conversion == 0 && has_format && PyUnicode_GET_LENGTH(specification)) return t.fail(Reason::unsupported_operator, "formatting " + describe(value));
+    if (conversion == 0 && has_format && PyUnicode_GET_LENGTH(specification))
+      return t.fail(Reason::unsupported_operator, "formatting " + describe(value));
     Variable* text = TRY(t.wait(call(t, t.builtin(t.intern(converter)), {{value}, {}})));
     object = known(t, text);
     if (!object) return t.fail(Reason::unsupported_operator, "formatting " + describe(value));
@@ -111,7 +113,8 @@ OPCODE(FORMAT_VALUE) {
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type != Py_TYPE(Py_None)) {  // a class of the program: __format__, __str__ may be its own
       PyObject* hook = _PyType_Lookup(type, t.intern("__format__"));
       PyObject* text = _PyType_Lookup(type, t.intern("__str__"));
-      if ((hook && PyFunction_Check(hook)) || (text && PyFunction_Check(text))) return t.fail(Reason::unsupported_operator, std::string("formatting ") + type->tp_name);
+      if ((hook && PyFunction_Check(hook)) || (text && PyFunction_Check(text)))
+        return t.fail(Reason::unsupported_operator, std::string("formatting ") + type->tp_name);
     }
     PyObject* formatted = PyObject_Format(object, specification);
     if (!formatted) return t.raise_python_error();

@@ -17,7 +17,8 @@ CellVariable* cell_at(Frame& frame, uint32_t index) { return static_cast<CellVar
 
 Failed empty_cell(InstructionTranslator& t, Frame& frame, uint32_t index) {
   if (frame.code->localsplus_kinds[index] != bytecode::LocalKind::kFree) return unbound_local(t, local_name(frame, index));
-  return t.raise_new(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope", local_name(frame, index));
+  return t.raise_new(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope",
+                     local_name(frame, index));
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ OPCODE(NOP) { return Unit{}; }
 OPCODE(RESUME) { return Unit{}; }
 OPCODE(EXTENDED_ARG) { return Unit{}; }
 OPCODE(PRECALL) { return Unit{}; }
-OPCODE(MAKE_CELL) { return Unit{}; }       // cells are made with the frame
+OPCODE(MAKE_CELL) { return Unit{}; }  // cells are made with the frame
 OPCODE(COPY_FREE_VARS) { return Unit{}; }
 
 OPCODE(POP_TOP) {

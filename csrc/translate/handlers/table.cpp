@@ -15,7 +15,8 @@ namespace pellucid::translate {
 namespace {
 
 Status op_of_another_version(InstructionTranslator& t, Frame&, const Instruction& instruction) {
-  return t.fail(variables::Reason::unsupported_opcode, std::string(bytecode::op_name(instruction.op)) + " does not exist in this version of Python");
+  return t.fail(variables::Reason::unsupported_opcode,
+                std::string(bytecode::op_name(instruction.op)) + " does not exist in this version of Python");
 }
 
 constexpr std::array<Handler, bytecode::kOpCount> make_table() {
