@@ -64,6 +64,7 @@ py::Ref strings(const std::vector<std::string>& texts) {
 
 // For each entry, why it does not fit this frame: a list of lists of text.
 py::Ref failures(const cache::CodeCache& cache, const guard::FrameView& frame) {
+  CaptureScope unseen;  // showing values runs their __repr__
   py::Ref list = py::Ref::steal(PyList_New(0));
   if (!list) return {};
   auto entries = cache.entries;

@@ -40,6 +40,11 @@ bool runs_later(PyObject* function) {  // a call only makes a generator or corou
   return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
+// Making a generator or coroutine runs nothing of the program: there is nothing to look at.
+PyObject* call_plainly(const OriginalCall& original) {
+  return PyObject_Vectorcall(original.function, original.arguments, original.nargsf, original.keywords);
+}
+
 // What was given to optimize() alone may turn out to be a backend that is being used as a decorator, `optimize(backend)(function)`: a
 // call with one callable where the backend takes more. Null without an exception: it is an ordinary call.
 PyObject* decorate_if_backend(OptimizedFunction* self, const OriginalCall& original) {
@@ -87,7 +92,7 @@ PyObject* call_with_self(OptimizedFunction* self, const OriginalCall& original) 
   arguments[0] = self->self;
   std::copy(original.arguments, original.arguments + total, arguments + 1);
   OriginalCall call{original.function, arguments, static_cast<size_t>(count + 1), original.keywords};
-  if (runs_later(call.function)) return call_as_written(self->region, call);
+  if (runs_later(call.function)) return call_plainly(call);
   if (call.keywords == nullptr && count + 1 == self->simple_count) {
     return call_bound(self->region, self->cache, call.function, arguments, count + 1, call);
   }
@@ -105,7 +110,7 @@ PyObject* optimized_call(PyObject* object, PyObject* const* arguments, size_t na
     if (!self->cache->entries.empty() || !runs_later(self->function)) [[likely]]
       return call_bound(self->region, self->cache, self->function, arguments, self->simple_count, original);
   }
-  return runs_later(self->function) ? call_as_written(self->region, original) : call_binding(self, original);
+  return runs_later(self->function) ? call_plainly(original) : call_binding(self, original);
 }
 
 PyObject* disabled_call(PyObject* object, PyObject* const* arguments, size_t nargsf, PyObject* keywords) {

@@ -17,7 +17,9 @@ def compile_graph(backend: Any, name: str, graph_module: Any, example_inputs: Se
         raise exc.BackendCompilerFailed(name, f"{type(error).__name__}: {error}", error) from error
     if not callable(compiled):
         if config.backend_errors == "eager":
-            logging.root.warning("backend %r returned a %s, which can't be called: the frame runs as written", name, type(compiled).__name__)
+            logging.root.warning(
+                "backend %r returned a %s, which can't be called: the frame runs as written", name, type(compiled).__name__
+            )
             return None
         raise exc.BackendCompilerFailed(name, f"it returned a {type(compiled).__name__}, which can't be called")
     return compiled
