@@ -132,6 +132,7 @@ Answer new_builtin_instance(Tracer& t, PyTypeObject* base, Variable* cls, Argume
   }
   if (is_dict_type(base)) {
     if (type == base) return t.dict(type);
+    if (native != &PyDict_Type) return failure();  // filling it needs the order and factory that its own methods keep
     ObjectVariable* object = new_object(t, type, cls);
     object->inner = t.dict(native);
     return object;

@@ -54,9 +54,9 @@ Answer call_vars(Tracer& t, PyObject* callable, Arguments& arguments) {
 }  // namespace
 
 void add_attributes(Table& table) {
-  table.add("builtins", {"getattr"}, call_getattr);
+  table.add("builtins", {"getattr"}, call_getattr, 2);
   table.add("builtins", {"hasattr"}, call_hasattr);
-  table.add("builtins", {"setattr"}, call_setattr);
+  table.add("builtins", {"setattr"}, call_setattr, 2);
   table.add("builtins", {"delattr"}, call_delattr);
   table.add("builtins", {"vars"}, call_vars);
 }

@@ -11,27 +11,33 @@
 
 namespace pellucid::variables::builtins {
 
-// The rule of one builtin. It answers, or fails: every builtin in the table is handled.
+// The rule of one builtin. It answers, or fails: every builtin in the table is handled. It is given arguments that are forced, all or
+// only the first few: values that are merely passed on need no guard.
 using Handler = Answer (*)(Tracer& t, PyObject* callable, Arguments& arguments);
 
 class Table {
  public:
   static const Table& get();  // built on first use
 
-  Handler find(PyObject* callable) const;
+  static constexpr size_t kAll = SIZE_MAX;
+  struct Entry {
+    Handler handler = nullptr;
+    size_t forced = kAll;  // how many positional arguments; all: keywords too
+  };
+  const Entry* find(PyObject* callable) const;  // null: not modelled
 
   // For the family files. Names may be dotted ("chain.from_iterable": the descriptor in the class is the key). A name that this
   // Python does not have is left out.
-  void add(PyObject* callable, Handler handler);
-  void add(const char* module, std::initializer_list<const char*> names, Handler handler);
+  void add(PyObject* callable, Handler handler, size_t forced = kAll);
+  void add(const char* module, std::initializer_list<const char*> names, Handler handler, size_t forced = kAll);
   void replace(const char* module, std::initializer_list<const char*> names, Handler handler);
   void add_instances(const char* module, std::initializer_list<const char*> type_names, Handler handler);  // calls of instances
   void polyfill(const char* module, std::initializer_list<const char*> names, const char* polyfill_module);
   const char* polyfill_module(PyObject* callable) const;  // null: has none
 
  private:
-  std::unordered_map<PyObject*, Handler> by_callable_;
-  std::unordered_map<PyTypeObject*, Handler> by_type_;
+  std::unordered_map<PyObject*, Entry> by_callable_;
+  std::unordered_map<PyTypeObject*, Entry> by_type_;
   std::unordered_map<PyObject*, const char*> polyfills_;
 };
 
@@ -59,7 +65,7 @@ Failed data_dependent(Tracer& t, PyObject* callable, const Arguments& arguments)
 // instruction as written raises it).
 bool bind(const Arguments& arguments, std::initializer_list<const char*> names, size_t required, size_t positional_only, Variable** values,
           size_t keyword_only = SIZE_MAX);
-void force_all(Tracer& t, Arguments& arguments);
+void force_arguments(Tracer& t, Arguments& arguments, size_t count);
 bool has_tensor(Tracer& t, const Arguments& arguments);
 
 // Values.

@@ -163,8 +163,8 @@ void add_conversion(Table& table) {
   table.add("builtins", {"list"}, call_list);
   table.add("builtins", {"tuple"}, call_tuple);
   table.add("builtins", {"set", "frozenset"}, call_set);
-  table.add("builtins", {"dict"}, call_dict);
-  table.add("collections", {"OrderedDict"}, call_dict);
+  table.add("builtins", {"dict"}, call_dict, 1);
+  table.add("collections", {"OrderedDict"}, call_dict, 1);
   table.add("collections", {"defaultdict"}, call_defaultdict);
   table.add("builtins", {"range"}, call_range);
   table.add("builtins", {"slice"}, call_slice);

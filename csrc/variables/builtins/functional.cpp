@@ -140,7 +140,7 @@ Answer call_is_dataclass(Tracer& t, PyObject* callable, Arguments& arguments) {
 }  // namespace
 
 void add_functional(Table& table) {
-  table.add("functools", {"partial"}, call_partial);
+  table.add("functools", {"partial"}, call_partial, 1);
   table.polyfill("functools", {"reduce", "cmp_to_key"}, "functional");
   table.add("copy", {"copy"}, call_copy);
   table.add("copy", {"deepcopy"}, call_deepcopy);

@@ -167,7 +167,7 @@ Answer call_sorted(Tracer& t, PyObject* callable, Arguments& arguments) {
 
 void add_iteration(Table& table) {
   table.add("builtins", {"iter"}, call_iter);
-  table.add("builtins", {"next"}, call_next);
+  table.add("builtins", {"next"}, call_next, 1);
   table.add("builtins", {"enumerate"}, call_enumerate);
   table.add("builtins", {"zip"}, call_zip);
   table.add("builtins", {"map"}, call_map);

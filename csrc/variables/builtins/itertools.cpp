@@ -96,8 +96,8 @@ Answer call_islice(Tracer& t, PyObject* callable, Arguments& arguments) {
 }  // namespace
 
 void add_itertools(Table& table) {
-  table.add("itertools", {"repeat"}, call_repeat);
-  table.add("itertools", {"chain"}, call_chain);
+  table.add("itertools", {"repeat"}, call_repeat, 0);
+  table.add("itertools", {"chain"}, call_chain, 0);
   table.add("itertools", {"chain.from_iterable"}, call_from_iterable);
   table.polyfill("itertools",
                  {"accumulate", "batched", "count", "combinations", "combinations_with_replacement", "compress", "cycle", "dropwhile",

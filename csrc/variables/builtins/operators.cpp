@@ -230,10 +230,10 @@ void add_operators(Table& table) {
            {{"index"}, call_index},
            {{"concat"}, call_concat<NB_ADD>},
            {{"iconcat"}, call_concat<NB_INPLACE_ADD>},
-           {{"call"}, call_call},
            {{"itemgetter", "attrgetter", "methodcaller"}, make_getter},
        })
     table.add("operator", row.names, row.handler);
+  table.add("operator", {"call"}, call_call, 1);
   table.add_instances("operator", {"itemgetter"}, call_itemgetter);
   table.add_instances("operator", {"attrgetter"}, call_attrgetter);
   table.add_instances("operator", {"methodcaller"}, call_methodcaller);

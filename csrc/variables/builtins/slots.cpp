@@ -117,7 +117,7 @@ void add_container(Table& table, PyTypeObject* type) {
   for (Py_ssize_t position = 0; PyDict_Next(type->tp_dict, &position, &name, &value);) {
     if (Py_TYPE(value) == &PyWrapperDescr_Type || Py_TYPE(value) == &PyMethodDescr_Type) {
       if (PyUnicode_CompareWithASCIIString(name, "__getattribute__") == 0) continue;
-      table.add(value, container_method);
+      table.add(value, container_method, 1);
     }
   }
 }
@@ -126,7 +126,7 @@ void add_container(Table& table, PyTypeObject* type) {
 
 void add_slots(Table& table) {
   table.add("builtins", {"object.__getattribute__"}, object_getattribute);
-  table.add("builtins", {"object.__setattr__"}, object_setattr);
+  table.add("builtins", {"object.__setattr__"}, object_setattr, 2);
   table.add("builtins", {"object.__delattr__"}, object_delattr);
   table.add("builtins", {"object.__init__"}, object_init);
   table.add("builtins", {"object.__init_subclass__"}, do_nothing);
@@ -134,8 +134,8 @@ void add_slots(Table& table) {
   table.add("builtins",
             {"object.__new__", "tuple.__new__", "list.__new__", "dict.__new__", "int.__new__", "float.__new__", "str.__new__",
              "BaseException.__new__", "Exception.__new__"},
-            call_new);
-  table.add("builtins", {"type.__call__"}, type_call);
+            call_new, 1);
+  table.add("builtins", {"type.__call__"}, type_call, 1);
   table.add("builtins", {"type.__instancecheck__", "type.__subclasscheck__"}, type_check);
   for (const char* name : {"dict.__getattribute__", "list.__getattribute__"}) table.add("builtins", {name}, object_getattribute);
   for (PyTypeObject* type : {&PyDict_Type, &PyList_Type}) add_container(table, type);
@@ -147,8 +147,8 @@ void add_slots(Table& table) {
   for (Py_ssize_t position = 0; dict && PyDict_Next(dict, &position, &name, &value);) {
     if (!PyExceptionClass_Check(value)) continue;
     auto* type = reinterpret_cast<PyTypeObject*>(value);
-    if (PyObject* init = PyDict_GetItemString(type->tp_dict, "__init__")) table.add(init, exception_init);
-    if (PyObject* make = PyDict_GetItemString(type->tp_dict, "__new__")) table.add(make, call_new);
+    if (PyObject* init = PyDict_GetItemString(type->tp_dict, "__init__")) table.add(init, exception_init, 1);
+    if (PyObject* make = PyDict_GetItemString(type->tp_dict, "__new__")) table.add(make, call_new, 1);
   }
 }
 

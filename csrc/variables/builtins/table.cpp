@@ -68,33 +68,33 @@ const Table& Table::get() {
   return *table;
 }
 
-Handler Table::find(PyObject* callable) const {
-  if (auto found = by_callable_.find(table_key(callable)); found != by_callable_.end()) return found->second;
-  if (auto found = by_type_.find(Py_TYPE(callable)); found != by_type_.end()) return found->second;
+const Table::Entry* Table::find(PyObject* callable) const {
+  if (auto found = by_callable_.find(table_key(callable)); found != by_callable_.end()) return &found->second;
+  if (auto found = by_type_.find(Py_TYPE(callable)); found != by_type_.end()) return &found->second;
   return nullptr;
 }
 
-void Table::add(PyObject* callable, Handler handler) {
+void Table::add(PyObject* callable, Handler handler, size_t forced) {
   PyObject* key = table_key(callable);
-  if (by_callable_.emplace(key, handler).second) Py_INCREF(key);  // the table lives as long as the process
+  if (by_callable_.emplace(key, Entry{handler, forced}).second) Py_INCREF(key);  // the table lives as long as the process
 }
 
-void Table::add(const char* module, std::initializer_list<const char*> names, Handler handler) {
+void Table::add(const char* module, std::initializer_list<const char*> names, Handler handler, size_t forced) {
   for (const char* name : names) {
-    if (py::Ref callable = resolve(module, name)) add(callable.get(), handler);
+    if (py::Ref callable = resolve(module, name)) add(callable.get(), handler, forced);
   }
 }
 
 void Table::replace(const char* module, std::initializer_list<const char*> names, Handler handler) {
   for (const char* name : names) {
-    if (py::Ref callable = resolve(module, name)) by_callable_[table_key(callable.get())] = handler;
+    if (py::Ref callable = resolve(module, name)) by_callable_[table_key(callable.get())] = Entry{handler};
   }
 }
 
 void Table::add_instances(const char* module, std::initializer_list<const char*> type_names, Handler handler) {
   for (const char* name : type_names) {
     py::Ref type = resolve(module, name);
-    if (type && PyType_Check(type.get())) by_type_.emplace(reinterpret_cast<PyTypeObject*>(type.release()), handler);
+    if (type && PyType_Check(type.get())) by_type_.emplace(reinterpret_cast<PyTypeObject*>(type.release()), Entry{handler});
   }
 }
 
@@ -102,7 +102,7 @@ void Table::polyfill(const char* module, std::initializer_list<const char*> name
   for (const char* name : names) {
     py::Ref callable = resolve(module, name);
     if (!callable) continue;
-    add(callable.get(), call_polyfill);
+    add(callable.get(), call_polyfill, 0);
     polyfills_.emplace(table_key(callable.get()), polyfill_module);
   }
 }
@@ -156,14 +156,14 @@ void IteratorSnapshot::restore() const {
 namespace pellucid::variables {
 
 Answer call_builtin(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled) {
-  builtins::Handler handler = builtins::Table::get().find(callable);
-  *handled = handler != nullptr;
-  if (handler == nullptr) return Answer(nullptr);
-  builtins::force_all(t, arguments);
+  const builtins::Table::Entry* entry = builtins::Table::get().find(callable);
+  *handled = entry != nullptr;
+  if (entry == nullptr) return Answer(nullptr);
+  builtins::force_arguments(t, arguments, entry->forced);
   builtins::IteratorSnapshot snapshot;
   for (Variable* v : arguments.positional) snapshot.take(v);
   for (auto& [name, v] : arguments.keywords) snapshot.take(v);
-  Answer answer = handler(t, callable, arguments);
+  Answer answer = entry->handler(t, callable, arguments);
   if (!answer.ok() && answer.failure()->kind != Failure::Kind::kRaise) snapshot.restore();
   return answer;
 }

@@ -79,8 +79,9 @@ bool bind(const Arguments& arguments, std::initializer_list<const char*> names, 
   return true;
 }
 
-void force_all(Tracer& t, Arguments& arguments) {
-  for (Variable*& v : arguments.positional) v = t.force(v);
+void force_arguments(Tracer& t, Arguments& arguments, size_t count) {
+  for (size_t i = 0; i < std::min(count, arguments.positional.size()); i++) arguments.positional[i] = t.force(arguments.positional[i]);
+  if (count != Table::kAll) return;
   for (auto& [name, v] : arguments.keywords) v = t.force(v);
 }
 
