@@ -96,8 +96,31 @@ PyObject* class_value(PyObject* raw) {
     Py_DECREF(function);  // the staticmethod holds it
     return function;
   }
-  if (Py_TYPE(raw) == &PyFunction_Type || Py_TYPE(raw)->tp_descr_get == nullptr) return raw;
-  return nullptr;
+  PyTypeObject* type = Py_TYPE(raw);
+  if (type == &PyFunction_Type || type->tp_descr_get == nullptr) return raw;
+  // Read through their class these give themselves; a classmethod stands for the method that it makes anew at each read.
+  bool gives_itself = type == &PyProperty_Type || type == &PyWrapperDescr_Type || type == &PyMethodDescr_Type ||
+                      type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type;
+  return gives_itself || type == &PyClassMethod_Type ? raw : nullptr;
+}
+
+PyObject* bound_function(PyObject* method) {
+  if (PyMethod_Check(method)) return PyMethod_GET_FUNCTION(method);
+  if (Py_TYPE(method) != &PyClassMethod_Type) return nullptr;
+  PyObject* function = PyObject_GetAttrString(method, "__func__");  // a member: C code
+  if (function == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  Py_DECREF(function);  // the classmethod holds it
+  return function;
+}
+
+// Whether a metaclass reads attributes as type does; one with __getattr__ is asked only for what the class does not have.
+static bool has_type_getattro(PyTypeObject* metaclass) {
+  if (metaclass->tp_getattro == PyType_Type.tp_getattro) return true;
+  static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
+  return name != nullptr && cpython::type_lookup(metaclass, name) == cpython::type_lookup(&PyType_Type, name);
 }
 
 py::Ref c_getattr(PyObject* base, PyObject* name) {
@@ -112,7 +135,7 @@ py::Ref c_getattr(PyObject* base, PyObject* name) {
   }
   if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) return {};  // a property or another data descriptor
   if (PyType_Check(base)) {
-    if (type->tp_getattro != PyType_Type.tp_getattro) return {};
+    if (!has_type_getattro(type)) return {};
     PyObject* raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(base), name);
     return py::Ref::share(class_value(raw));
   }
@@ -173,7 +196,7 @@ py::Ref step(const Source* source, PyObject* object, const FrameView& frame) {
     case Kind::kBoundSelf:
       return PyMethod_Check(object) ? py::Ref::share(PyMethod_GET_SELF(object)) : py::Ref();
     case Kind::kBoundFunc:
-      return PyMethod_Check(object) ? py::Ref::share(PyMethod_GET_FUNCTION(object)) : py::Ref();
+      return py::Ref::share(bound_function(object));
     default:
       return {};
   }

@@ -20,6 +20,9 @@ py::Ref c_getattr(PyObject* base, PyObject* name);
 // The function or value behind what a class holds under a name, as `Class.name` gives it; null if that makes a new object.
 PyObject* class_value(PyObject* raw);
 
+// The function of a bound method, or of a classmethod as class_value gives it; borrowed, null for others.
+PyObject* bound_function(PyObject* method);
+
 // One step of a path: the value `source` names below `base` (its base's value; ignored for roots). Null without an exception: there is
 // none, or only Python code could tell. Null with one: reading it raised.
 py::Ref step(const source::Source* source, PyObject* base, const FrameView& frame);

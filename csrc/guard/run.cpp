@@ -133,7 +133,7 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         loaded = PyMethod_Check(object) ? PyMethod_GET_SELF(object) : nullptr;
         break;
       case Op::kLoadBoundFunc:
-        loaded = PyMethod_Check(object) ? PyMethod_GET_FUNCTION(object) : nullptr;
+        loaded = bound_function(object);
         break;
 
       case Op::kIs:

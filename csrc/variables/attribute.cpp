@@ -133,8 +133,10 @@ Answer read_slot(Tracer& t, ObjectVariable* object, PyObject* name) {
 }
 
 bool inherits_object_getattribute(PyTypeObject* type, Tracer& t) {
-  static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__getattribute__"));
-  return _PyType_Lookup(type, t.intern("__getattribute__")) == plain;
+  // list, dict and exceptions have a slot wrapper of their own around the same C function.
+  PyObject* hook = _PyType_Lookup(type, t.intern("__getattribute__"));
+  return hook && Py_TYPE(hook) == &PyWrapperDescr_Type &&
+         reinterpret_cast<PyWrapperDescrObject*>(hook)->d_wrapped == reinterpret_cast<void*>(&PyObject_GenericGetAttr);
 }
 
 // torch.nn.Module.__getattr__ without running it: parameters, buffers and submodules live in three dicts of the instance.
@@ -243,9 +245,12 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   if (PyObject* hook = _PyType_Lookup(meta, t.intern("__getattr__"))) {
     // Enum defines one on 3.11: it gives members, which a lookup of the real class gives too.
     if (Py_IS_TYPE(cls, torch_types()->enum_meta)) {
-      py::Ref value = py::Ref::steal(PyObject_GetAttr(object->real, name));
-      if (!value) return t.raise_python_error();
-      return t.lazy(value.get(), t.sources().keyed(SourceKind::kAttr, object->source, name));
+      PyObject* map_name = t.intern("_member_map_");
+      PyObject* members = _PyType_Lookup(cls, map_name);
+      if (!members || !PyDict_Check(members)) return t.fail(Reason::unsupported_attribute, "enum without _member_map_");
+      PyObject* member = PyDict_GetItemWithError(members, name);
+      if (!member) return t.raise_new(PyExc_AttributeError, "%U", name);
+      return t.lazy(member, t.sources().keyed(SourceKind::kDictItem, t.sources().keyed(SourceKind::kAttr, object->source, map_name), name));
     }
     (void)hook;
     return t.fail(Reason::unsupported_attribute, "metaclass with __getattr__");
@@ -267,6 +272,20 @@ Answer function_attribute(Tracer& t, FunctionVariable* function, PyObject* name)
   if (name_is(name, "__class__")) return class_of(t, &PyFunction_Type);
   if (name_is(name, "__get__") || name_is(name, "__call__")) return builtin_method(t, function, name);
   if (name_is(name, "__closure__") && function->closure.empty()) return t.none();
+  if (name_is(name, "__annotations__")) {
+    if (function->real) {
+      py::Ref value = py::Ref::steal(PyObject_GetAttr(function->real, name));  // a dict, made on demand
+      if (!value) return t.raise_python_error();
+      return t.lazy(value.get(), function->source ? t.sources().keyed(SourceKind::kAttr, function->source, name) : t.sources().constant(value.get()));
+    }
+    if (auto* pairs = as_tuple(function->annotations ? t.force(function->annotations) : nullptr)) {  // name, value, name, value ...
+      DictVariable* made = t.dict();
+      for (size_t i = 1; i < pairs->items.size(); i += 2) dict_store(t, made, TRY(dict_key(t, pairs->items[i - 1])), pairs->items[i]);
+      function->annotations = made;
+    }
+    if (!function->annotations) function->annotations = t.dict();
+    return function->annotations;
+  }
   if (function->real) {
     if (name_is(name, "__module__") || name_is(name, "__doc__")) {
       py::Ref value = py::Ref::steal(PyObject_GetAttr(function->real, name));
@@ -523,7 +542,7 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
     case Kind::kTuple: {
       PyTypeObject* type = static_cast<TupleVariable*>(object)->type;
       PyObject* value = type == &PyTuple_Type ? nullptr : _PyType_Lookup(type, name);
-      if (value && std::string_view(Py_TYPE(value)->tp_name) == "collections._tuplegetter") {
+      if (value && std::string_view(Py_TYPE(value)->tp_name).ends_with("collections._tuplegetter")) {
         py::Ref reduced = py::Ref::steal(PyObject_CallMethod(value, "__reduce__", nullptr));  // (type, (index, doc))
         if (!reduced) return t.raise_python_error();
         const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0));

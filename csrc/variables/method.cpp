@@ -104,6 +104,11 @@ Answer call_shared(Tracer& t, Variable* self, PyObject* name, std::string_view m
   return nullptr;
 }
 
+bool exception_like(Variable* v) {
+  PyTypeObject* type = v->kind == Kind::kObject ? type_of(v) : nullptr;
+  return type && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+}
+
 Answer call_iterator_method(Tracer& t, Variable* self, PyObject* name, std::string_view method, Arguments& arguments) {
   auto* generator = as<GeneratorVariable>(self, Kind::kGenerator);
   auto& args = arguments.positional;
@@ -120,8 +125,11 @@ Answer call_iterator_method(Tracer& t, Variable* self, PyObject* name, std::stri
   }
   if (generator == nullptr) return no_such_method(t, self, name, arguments);
   if (method == "send" && arguments.only_positional(1, 1)) return t.resume_generator(generator, args[0]);
-  if (method == "throw" && arguments.only_positional(1, 1)) {
-    Variable* exception = TRY(exception_instance(t, t.force(args[0])));
+  if (method == "throw" && arguments.only_positional(1, 3)) {  // throw(exception) or throw(type, exception, traceback)
+    Variable* given = args.size() > 1 ? t.force(args[1]) : nullptr;
+    const bool has_instance = given && exception_like(given);
+    if (given && !has_instance && given->real != Py_None) return no_such_method(t, self, name, arguments);
+    Variable* exception = has_instance ? given : TRY(exception_instance(t, t.force(args[0])));
     return t.throw_into_generator(generator, exception);
   }
   if (method == "close" && arguments.only_positional(0, 0)) {
