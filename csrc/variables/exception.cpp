@@ -155,10 +155,15 @@ Answer exception_text(Tracer& t, ObjectVariable* exception, bool as_str) {
   if (exception->existed) return failure();
   PyObject* rule = mro_lookup(type, as_str ? "__str__" : "__repr__");
   if (rule == nullptr || Py_TYPE(rule) != &PyWrapperDescr_Type) return failure();
-  PyObject* owner = reinterpret_cast<PyObject*>(PyDescr_TYPE(rule));
+  // Most classes have a slot wrapper of their own around the one C function of BaseException.
+  void* function = reinterpret_cast<PyWrapperDescrObject*>(rule)->d_wrapped;
+  auto is_slot_of = [&](PyObject* cls) {
+    auto* owner = reinterpret_cast<PyTypeObject*>(cls);
+    return function == reinterpret_cast<void*>(as_str ? owner->tp_str : owner->tp_repr);
+  };
   auto& args = exception->arguments;
   if (!as_str) {  // BaseException_repr
-    if (owner != PyExc_BaseException) return failure();
+    if (!is_slot_of(PyExc_BaseException)) return failure();
     const char* dot = std::strrchr(type->tp_name, '.');
     std::string class_name = dot != nullptr ? dot + 1 : type->tp_name;
     Variable* inside = t.force(TRY(text_of(t, nullptr, args.size() == 1 ? args[0] : t.tuple(args))));
@@ -169,12 +174,12 @@ Answer exception_text(Tracer& t, ObjectVariable* exception, bool as_str) {
     }
     return t.string(args.size() == 1 ? class_name + "(" + text + ")" : class_name + text);
   }
-  if (owner == PyExc_ImportError) {
+  if (is_slot_of(PyExc_ImportError)) {
     Variable* message = stored(exception, t.intern("msg"));
     if (message != nullptr && t.force(message)->real != nullptr && PyUnicode_CheckExact(t.force(message)->real)) return message;
-  } else if (owner == PyExc_KeyError) {
+  } else if (is_slot_of(PyExc_KeyError)) {
     if (args.size() == 1) return text_of(t, nullptr, args[0]);
-  } else if (owner != PyExc_BaseException) {
+  } else if (!is_slot_of(PyExc_BaseException)) {
     return failure();
   }
   if (args.empty()) return t.string("");

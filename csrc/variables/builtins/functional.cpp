@@ -32,6 +32,55 @@ Answer call_partial(Tracer& t, PyObject* callable, Arguments& arguments) {
   return made;
 }
 
+bool is_default(Tracer& t, Variable* v, const char* name) {
+  if (v == nullptr) return true;
+  PyObject* value = plain(t, v);
+  PyObject* standard = library("functools", name);
+  return value != nullptr && standard != nullptr && PyObject_RichCompareBool(value, standard, Py_EQ) == 1;  // tuples of str
+}
+
+// functools.update_wrapper(wrapper, wrapped), and so wraps(), of a function that the traced program made.
+Answer call_update_wrapper(Tracer& t, PyObject* callable, Arguments& arguments) {
+  Variable* values[4];
+  if (!bind(arguments, {"wrapper", "wrapped", "assigned", "updated"}, 2, 0, values)) return unsupported(t, callable, arguments);
+  auto* wrapper = as_function(values[0]);
+  if (wrapper == nullptr || wrapper->real != nullptr || !is_default(t, values[2], "WRAPPER_ASSIGNMENTS") ||
+      !is_default(t, values[3], "WRAPPER_UPDATES"))
+    return unsupported(t, callable, arguments);
+  Variable* wrapped = t.force(values[1]);
+  auto* function = as_function(wrapped);
+  bool has_no_dict = as_object(wrapped) && as_object(wrapped)->existed && wrapped->real != nullptr && PyCFunction_CheckExact(wrapped->real);
+  if (function == nullptr && !has_no_dict) return unsupported(t, callable, arguments);
+  // First everything that can fail.
+  std::vector<std::pair<PyObject*, Variable*>> found;
+  for (const char* name : {"__module__", "__name__", "__qualname__", "__doc__"}) {
+    Answer value = t.wait(get_attribute(t, wrapped, t.intern(name)));
+    if (!value.ok() && raised(value.failure(), PyExc_AttributeError)) continue;
+    PyObject* text = known(t, t.force(TRY(std::move(value))));
+    if (text == nullptr || !is_data(text)) return unsupported(t, callable, arguments);
+    found.emplace_back(t.intern(name), t.constant(text));
+  }
+  Variable* annotations = nullptr;
+  if (function != nullptr) annotations = TRY(t.wait(get_attribute(t, function, t.intern("__annotations__"))));
+  if (function != nullptr && function->real != nullptr) {
+    PyObject* dict = reinterpret_cast<PyFunctionObject*>(function->real)->func_dict;
+    PyObject *name, *value;
+    for (Py_ssize_t position = 0; dict != nullptr && PyDict_Next(dict, &position, &name, &value);) {
+      if (!PyUnicode_Check(name)) return unsupported(t, callable, arguments);
+      found.emplace_back(t.keep(name), TRY(t.wait(get_attribute(t, function, name))));
+    }
+  }
+  if (function != nullptr) {
+    for (auto& [name, value] : function->attributes) {
+      if (value != nullptr) found.emplace_back(name, value);
+    }
+  }
+  found.emplace_back(t.intern("__wrapped__"), wrapped);
+  for (auto& [name, value] : found) TRY(set_attribute(t, wrapper, name, value));
+  if (annotations != nullptr) wrapper->annotations = annotations;
+  return wrapper;
+}
+
 // Values of which copy.copy and copy.deepcopy give the very same object.
 bool copies_as_itself(Tracer& t, Variable* v) {
   if (plain(t, v) != nullptr || v->kind == Kind::kFunction) return true;
@@ -141,6 +190,7 @@ Answer call_is_dataclass(Tracer& t, PyObject* callable, Arguments& arguments) {
 
 void add_functional(Table& table) {
   table.add("functools", {"partial"}, call_partial, 1);
+  table.add("functools", {"update_wrapper"}, call_update_wrapper, 2);
   table.polyfill("functools", {"reduce", "cmp_to_key"}, "functional");
   table.add("copy", {"copy"}, call_copy);
   table.add("copy", {"deepcopy"}, call_deepcopy);

@@ -12,6 +12,22 @@ bool has_fixed_repr(ObjectVariable* object) {
   return (PyType_Check(object->real) && type->tp_repr == PyType_Type.tp_repr) || PyCFunction_CheckExact(object->real);
 }
 
+// The generated __repr__ of a dataclass below the wrapper that ends recursion by id() and thread: an object that holds itself ends in
+// a break here instead. Borrowed; null: not one.
+PyObject* dataclass_repr(PyObject* function) {
+  static PyObject* const wrapper_code = [] {
+    py::Ref maker = py::Ref::share(library("dataclasses", "_recursive_repr"));
+    py::Ref made = py::Ref::steal(maker ? PyObject_CallOneArg(maker.get(), maker.get()) : nullptr);
+    PyObject* code = made ? PyObject_GetAttrString(made.get(), "__code__") : nullptr;
+    PyErr_Clear();
+    return code;
+  }();
+  if (function == nullptr || !PyFunction_Check(function) || PyFunction_GET_CODE(function) != wrapper_code) return nullptr;
+  py::Ref inner = py::Ref::steal(PyObject_GetAttrString(function, "__wrapped__"));  // the function's dict keeps it
+  PyErr_Clear();
+  return inner && PyFunction_Check(inner.get()) ? inner.get() : nullptr;
+}
+
 // "__str__", "__repr__" of an object that is neither known nor a container.
 Answer text_of_object(Tracer& t, PyObject* callable, ObjectVariable* object, bool as_str, Arguments& arguments) {
   if (has_fixed_repr(object)) return t.constant_new(as_str ? PyObject_Str(object->real) : PyObject_Repr(object->real));
@@ -21,7 +37,8 @@ Answer text_of_object(Tracer& t, PyObject* callable, ObjectVariable* object, boo
     if (method == nullptr) return unsupported(t, callable, arguments);
     method = t.force(method);
     if (as_function(method)) {
-      Variable* text = t.force(TRY(t.wait(call_special(t, object, name, {}))));
+      if (PyObject* inner = dataclass_repr(method->real)) method = t.force(t.lazy(inner, t.sources().constant(inner)));
+      Variable* text = t.force(TRY(t.wait(call(t, method, {{object}, {}}))));
       if (type_of(text) != &PyUnicode_Type) return unsupported(t, callable, arguments);  // a TypeError or a subclass
       return text;
     }

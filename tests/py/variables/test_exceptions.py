@@ -77,7 +77,7 @@ def test_chaining(check, x):
                     raise ValueError("c") from None
         except Exception as e:
             return x + 1, type(e).__name__, type(e.__cause__).__name__, type(e.__context__).__name__, e.__suppress_context__
-        return x
+        return x - 1
 
     for k in range(5):
         check(f, x, k)
