@@ -1,10 +1,10 @@
 // The C object that calls a compiled graph. Its hot path copies pointers and makes one vectorcall.
 #include "torch_bridge/graph_call.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <cstddef>
 #include <cstring>
+
+#include "torch_bridge/state_scope.h"
 
 namespace pellucid::bridge {
 
@@ -15,30 +15,36 @@ struct GraphCall {
   PyObject* callable;
   vectorcallfunc target;  // of `callable`; null: through PyObject_Call
   const guard::GuardProgram* program;
+  bool changes_state;  // the graph has nodes that change grad mode or autocast
 };
 
 constexpr size_t kOnStack = 1024;
 
-PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) {
-  auto* graph = reinterpret_cast<GraphCall*>(self);
-  const bool grad_enabled = at::GradMode::is_enabled();
+PyObject* call_graph(GraphCall* graph, PyObject* const* arguments, size_t nargsf, PyObject* names) {
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   const size_t extra = graph->program->block_size();
-  PyObject* result;
   if (extra == 0) {
-    result = graph->target ? graph->target(graph->callable, arguments, nargsf, names)
-                           : PyObject_Vectorcall(graph->callable, arguments, nargsf, names);
-  } else {
-    const size_t total = n + extra + 1;
-    PyObject** joined = total <= kOnStack ? static_cast<PyObject**>(alloca(total * sizeof(PyObject*)))
-                                          : static_cast<PyObject**>(PyMem_Malloc(total * sizeof(PyObject*)));
-    if (!joined) return PyErr_NoMemory();
-    std::memcpy(joined + 1, arguments, n * sizeof(PyObject*));
-    std::memcpy(joined + 1 + n, graph->program->block(), extra * sizeof(PyObject*));
-    result = PyObject_Vectorcall(graph->callable, joined + 1, (n + extra) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-    if (total > kOnStack) PyMem_Free(joined);
+    return graph->target ? graph->target(graph->callable, arguments, nargsf, names)
+                         : PyObject_Vectorcall(graph->callable, arguments, nargsf, names);
   }
-  if (!result) at::GradMode::set_enabled(grad_enabled);
+  const size_t total = n + extra + 1;
+  const bool on_stack = total <= kOnStack;
+  auto** joined = static_cast<PyObject**>(on_stack ? alloca(total * sizeof(PyObject*)) : PyMem_Malloc(total * sizeof(PyObject*)));
+  if (!joined) return PyErr_NoMemory();
+  std::memcpy(joined + 1, arguments, n * sizeof(PyObject*));
+  std::memcpy(joined + 1 + n, graph->program->block(), extra * sizeof(PyObject*));
+  PyObject* result = PyObject_Vectorcall(graph->callable, joined + 1, (n + extra) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (!on_stack) PyMem_Free(joined);
+  return result;
+}
+
+PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) {
+  auto* graph = reinterpret_cast<GraphCall*>(self);
+  if (!graph->changes_state) [[likely]]
+    return call_graph(graph, arguments, nargsf, names);
+  const StateScope before;  // an exception in the middle of a no_grad or autocast block must not leave it on
+  PyObject* result = call_graph(graph, arguments, nargsf, names);
+  if (!result) before.restore();
   return result;
 }
 
@@ -78,7 +84,7 @@ PyTypeObject* graph_call_type() {
 
 }  // namespace
 
-py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program) {
+py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state) {
   PyTypeObject* type = graph_call_type();
   if (!type) return {};
   auto* made = PyObject_GC_New(GraphCall, type);
@@ -87,6 +93,7 @@ py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program) 
   made->callable = Py_NewRef(callable);
   made->target = PyVectorcall_Function(callable);
   made->program = program;
+  made->changes_state = changes_state;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
   return py::Ref::steal(reinterpret_cast<PyObject*>(made));
 }

@@ -1,5 +1,5 @@
 // GraphCall: what transformed functions call. It adds the parameters that the guard program has just verified to the arguments, and
-// puts torch's grad mode back when the graph raises in the middle of a no_grad block.
+// puts torch's modes back when a graph that changes them raises in the middle.
 #pragma once
 #include "guard/guard.h"
 #include "py/ref.h"
@@ -7,6 +7,6 @@
 namespace pellucid::bridge {
 
 // `program` must outlive the result's calls: both belong to one cache entry. Null with a Python exception set.
-py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program);
+py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state);
 
 }  // namespace pellucid::bridge

@@ -44,6 +44,7 @@ class InstructionTranslator : public variables::Tracer {
   uint64_t instruction_count() const override { return count_; }
   const guard::UserLocation& location() override;
   Answer torch_operator(PyObject* target, PyObject* method_name, const Arguments& arguments) override;
+  Answer state_operator(PyObject* target, const Arguments& arguments) override;
   Answer tensor_input(PyObject* tensor, const source::Source* source) override;
   Answer wrap_result(PyObject* fake_result, uint32_t node) override;
 
@@ -69,7 +70,6 @@ class InstructionTranslator : public variables::Tracer {
   uint64_t exception_origin() const { return exception_origin_; }
   std::optional<std::pair<uint64_t, Failure>> restart;  // set when a failure asks for another run with a forced break
   uint64_t handled_instructions() const { return count_; }
-  int entry_grad_enabled = -1;
   static constexpr uint32_t kInputBit = 0x80000000u;  // node ids of inputs until the record is finished
 
  private:

@@ -255,6 +255,29 @@ Answer InstructionTranslator::torch_operator(PyObject* target, PyObject* method_
   return wrap_result(result.get(), id);
 }
 
+Answer InstructionTranslator::state_operator(PyObject* target, const Arguments& arguments) {
+  GraphNode node;
+  node.target = py::Ref::share(target);
+  std::vector<PyObject*> raw;
+  for (Variable* positional : arguments.positional) {
+    PyObject* value = known(*this, positional);
+    if (!value) return fail(Reason::unsupported_builtin, "changing torch's state by " + describe(positional));
+    raw.push_back(value);
+    Arg argument;
+    argument.constant = py::Ref::share(value);
+    node.args.push_back(std::move(argument));
+  }
+  py::Ref result = py::Ref::steal(PyObject_Vectorcall(target, raw.data(), raw.size(), nullptr));
+  if (!result) return raise_python_error();
+  node.example_value = result;
+  node.stack = stack_entry();
+  node.module = frames_.back()->module;
+  graph_.nodes.push_back(std::move(node));
+  operators_++;
+  changes_state = true;
+  return constant(result.get());
+}
+
 Answer InstructionTranslator::wrap_result(PyObject* value, uint32_t id) {
   if (is_tensor(value)) {
     if (auto found = by_fake_.find(value); found != by_fake_.end()) return found->second;  // an in-place operator returned its operand

@@ -3,9 +3,8 @@
 #include "translate/translate.h"
 
 #include "base/check.h"
-#include "torch_bridge/fx_graph.h"
 #include "torch_bridge/graph_call.h"
-#include "torch_bridge/replay.h"
+#include "torch_bridge/state_scope.h"
 #include "translate/codegen.h"
 #include "translate/finish_graph.h"
 #include "translate/instruction_translator.h"
@@ -18,32 +17,6 @@ using namespace variables;
 namespace {
 
 constexpr size_t kMaxRestarts = 256;
-
-// Grad mode as it is outside, put back when capture ends: captured code changes it for the operators after it.
-class GradModeScope {
- public:
-  GradModeScope() {
-    torch_ = py::Ref::steal(PyImport_ImportModule("torch._C"));
-    enabled_ = current();
-  }
-  ~GradModeScope() {
-    if (!enabled_ || !torch_) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    py::Ref now = current();
-    if (now.get() != enabled_.get()) {
-      py::Ref done = py::Ref::steal(PyObject_CallMethod(torch_.get(), "_set_grad_enabled", "O", enabled_.get()));
-      if (!done) PyErr_WriteUnraisable(torch_.get());
-    }
-    PyErr_Restore(type, value, traceback);
-  }
-  GradModeScope(const GradModeScope&) = delete;
-  GradModeScope& operator=(const GradModeScope&) = delete;
-
- private:
-  py::Ref current() { return torch_ ? py::Ref::steal(PyObject_CallMethod(torch_.get(), "is_grad_enabled", nullptr)) : py::Ref(); }
-  py::Ref torch_, enabled_;
-};
 
 std::string python_error_text() {
   PyObject *type, *value, *traceback;
@@ -146,7 +119,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
   CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
   if (graph_callable) {
-    graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get());
+    graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get(), t.changes_state);
     if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
   }
   entry->code = codegen.assemble(graph_callable.get());
@@ -160,11 +133,10 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
 }  // namespace
 
 Result translate(const guard::FrameView& view, PyObject* code, cache::Region& region) {
-  GradModeScope grad_mode;
   ForcedBreaks forced;
   RootFrame root{view, code};
   for (;;) {
-    GradModeScope each;
+    bridge::RestoredState each;  // the traced program's changes of modes are made for real while it is traced
     Attempt one = attempt(root, region, forced);
     if (!one.again) return one.result;
   }

@@ -129,6 +129,13 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
           t.guard(guard::Kind::kId, object->source, object->real);
           return call(t, t.lazy(wrapped.get(), t.sources().constant(wrapped.get())), std::move(arguments));
         }
+        if (PyWeakref_CheckRef(object->real) && arguments.only_positional(0, 0)) {
+          // Known by identity, a weak reference stands for one object for as long as it lives.
+          t.guard(guard::Kind::kId, object->source, object->real);
+          PyObject* referent = PyWeakref_GetObject(object->real);
+          if (referent == Py_None) return t.fail(Reason::unsupported_callable, "a dead weak reference");
+          return t.lazy(referent, t.sources().constant(referent));
+        }
         return call_c_callable(t, object, std::move(arguments));
       }
       if (object->real && object->existed) {

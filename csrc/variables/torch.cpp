@@ -145,7 +145,7 @@ TorchRole find_role(PyObject* callable) {
     const std::string module = attribute_text(callable, "__module__");
     if (!starts_with(module, "torch")) return TorchRole::kNone;
     const std::string name = attribute_text(callable, "__name__");
-    if (operator_module(module)) {
+    if (operator_module(module) && name != "__getattr__") {
       if (module == "torch._tensor" && attribute_text(callable, "__qualname__").find('.') == std::string::npos) return TorchRole::kNone;
       return kNotOperators.count(name) ? TorchRole::kBreak : TorchRole::kOperator;
     }

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "torch_bridge/state_scope.h"
 #include "variables/torch.h"
 #include "variables/torch_types.h"
 
@@ -17,6 +18,7 @@ enum class StateKind : uint8_t {
   kFalse,
   kNone,
   kSetGrad,  // torch._C._set_grad_enabled
+  kSet,      // other changes of modes: a node that is always kept
   kIsTensor,
   kIsCompiling,
   kHasTorchFunction,
@@ -53,6 +55,16 @@ const Entry kEntries[] = {
     {"torch.compiler", "is_exporting", StateKind::kFalse},
     {"torch._utils", "is_compiling", StateKind::kTrue},
     {"torch._C", "_set_grad_enabled", StateKind::kSetGrad},
+    {"torch", "set_autocast_enabled", StateKind::kSet},
+    {"torch", "set_autocast_dtype", StateKind::kSet},
+    {"torch", "set_autocast_cache_enabled", StateKind::kSet},
+    {"torch", "autocast_increment_nesting", StateKind::kSet},
+    {"torch", "autocast_decrement_nesting", StateKind::kSet},
+    {"torch", "clear_autocast_cache", StateKind::kSet},
+    {"torch._C", "_is_autocast_available", StateKind::kQuery},
+    {"torch._C", "_get_privateuse1_backend_name", StateKind::kQuery},
+    {"torch._C", "_is_torch_function_mode_enabled", StateKind::kQuery},
+    {"torch.cuda", "is_available", StateKind::kQuery},
     {"torch", "is_tensor", StateKind::kIsTensor},
     {"torch.overrides", "has_torch_function", StateKind::kHasTorchFunction},
     {"torch.overrides", "has_torch_function_unary", StateKind::kHasTorchFunction},
@@ -123,14 +135,12 @@ Answer call_torch_state(Tracer& t, PyObject* callable, Arguments& arguments) {
       if (!arguments.only_positional(1, 1)) break;
       PyObject* mode = known(t, arguments.positional[0]);
       if (mode != Py_True && mode != Py_False) break;
-      const int enabled = mode == Py_True;
-      py::Ref query_function = py::Ref::steal(PyObject_GetAttrString(torch_types()->torch, "is_grad_enabled"));
-      py::Ref current = py::Ref::steal(PyObject_CallNoArgs(query_function.get()));
-      if (!current) return t.raise_python_error();
-      t.grad_enabled = enabled;
-      if ((current.get() == Py_True) == static_cast<bool>(enabled)) return t.none();
-      return t.torch_operator(callable, nullptr, arguments);  // called for real during capture: the fakes after it see the mode
+      if (bridge::grad_enabled() == (mode == Py_True)) return t.none();
+      return t.state_operator(callable, arguments);  // made for real during capture: the fakes after it see the mode
     }
+    case StateKind::kSet:
+      if (!arguments.keywords.empty()) break;
+      return t.state_operator(callable, arguments);
     case StateKind::kCheck: {
       if (arguments.positional.empty() || arguments.positional.size() > 2 || !arguments.keywords.empty()) break;
       const int holds = TRY(maybe_truth(t, arguments.positional[0]));

@@ -88,6 +88,8 @@ class Tracer {
   // -- tensor work, by the translator's output graph (translate/output_graph.cpp)
   // Runs `target` on the fakes, records the node, wraps the result. method_name non-null: a method call on arguments.positional[0].
   virtual Answer torch_operator(PyObject* target, PyObject* method_name, const Arguments& arguments) = 0;
+  // The same for a function that changes torch's modes: its node stays whatever it returns.
+  virtual Answer state_operator(PyObject* target, const Arguments& arguments) = 0;
   virtual Answer tensor_input(PyObject* tensor, const source::Source* source) = 0;  // placeholder for an outside tensor
   virtual Answer wrap_result(PyObject* fake_result, uint32_t node) = 0;
 
@@ -104,8 +106,7 @@ class Tracer {
   std::vector<GlobalWrite> global_writes;
   GlobalWrite* written_global(PyObject* globals, PyObject* name);
 
-  // torch state as traced (graph nodes changed it): -1 = as outside
-  int grad_enabled = -1;
+  bool changes_state = false;  // the graph has nodes that change torch's modes
 
  protected:
   std::shared_ptr<source::Arena> arena_ = std::make_shared<source::Arena>();
