@@ -14,7 +14,7 @@
   AREA(fake)                      \
   AREA(guards)                    \
   AREA(runtime)                   \
-  AREA(testing)                       \
+  AREA(testing)                   \
   AREA(translate)
 
 namespace pellucid::module {

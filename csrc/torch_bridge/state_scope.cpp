@@ -18,16 +18,19 @@ int autocast_nesting() {  // there is no accessor that only reads
 
 }  // namespace
 
-StateScope::StateScope() : grad_enabled_(at::GradMode::is_enabled()), cache_enabled_(at::autocast::is_autocast_cache_enabled()), nesting_(autocast_nesting()) {
+StateScope::StateScope()
+    : grad_enabled_(at::GradMode::is_enabled()), cache_enabled_(at::autocast::is_autocast_cache_enabled()), nesting_(autocast_nesting()) {
   for (int i = 0; i < kDevices; i++)
-    devices_[static_cast<size_t>(i)] = {at::autocast::is_autocast_enabled(kDeviceTypes[i]), static_cast<int>(at::autocast::get_autocast_dtype(kDeviceTypes[i]))};
+    devices_[static_cast<size_t>(i)] = {at::autocast::is_autocast_enabled(kDeviceTypes[i]),
+                                        static_cast<int>(at::autocast::get_autocast_dtype(kDeviceTypes[i]))};
 }
 
 void StateScope::restore() const {
   if (at::GradMode::is_enabled() != grad_enabled_) at::GradMode::set_enabled(grad_enabled_);
   for (int i = 0; i < kDevices; i++) {
     const Device& device = devices_[static_cast<size_t>(i)];
-    if (at::autocast::is_autocast_enabled(kDeviceTypes[i]) != device.enabled) at::autocast::set_autocast_enabled(kDeviceTypes[i], device.enabled);
+    if (at::autocast::is_autocast_enabled(kDeviceTypes[i]) != device.enabled)
+      at::autocast::set_autocast_enabled(kDeviceTypes[i], device.enabled);
     const auto dtype = static_cast<at::ScalarType>(device.dtype);
     if (at::autocast::get_autocast_dtype(kDeviceTypes[i]) != dtype) at::autocast::set_autocast_dtype(kDeviceTypes[i], dtype);
   }

@@ -276,7 +276,8 @@ Answer function_attribute(Tracer& t, FunctionVariable* function, PyObject* name)
     if (function->real) {
       py::Ref value = py::Ref::steal(PyObject_GetAttr(function->real, name));  // a dict, made on demand
       if (!value) return t.raise_python_error();
-      return t.lazy(value.get(), function->source ? t.sources().keyed(SourceKind::kAttr, function->source, name) : t.sources().constant(value.get()));
+      return t.lazy(value.get(),
+                    function->source ? t.sources().keyed(SourceKind::kAttr, function->source, name) : t.sources().constant(value.get()));
     }
     if (auto* pairs = as_tuple(function->annotations ? t.force(function->annotations) : nullptr)) {  // name, value, name, value ...
       DictVariable* made = t.dict();
