@@ -87,9 +87,19 @@ Status fill_dict(Tracer& t, PyObject* callable, DictVariable* made, Variable* so
       return Unit{};
     }
   }
-  for (Variable* pair : TRY(unpack(t, source))) {
-    std::vector<Variable*> parts = TRY(unpack(t, pair));
-    if (parts.size() != 2) return unsupported(t, callable, arguments);  // a ValueError that names the position
+  Py_ssize_t position = 0;
+  const bool ordered = PyType_IsSubtype(made->type, &PyODict_Type);  // its messages are others: left to eager execution
+  for (Variable* pair : TRY(unpack(t, source))) {                    // PyDict_MergeFromSeq2
+    Result<std::vector<Variable*>> unpacked = unpack(t, pair);
+    if (ordered && unpacked.ok() && unpacked.value().size() != 2) return unsupported(t, callable, arguments);
+    if (!ordered && !unpacked.ok() && raised(unpacked.failure(), PyExc_TypeError))
+      return t.raise_new(PyExc_TypeError, "cannot convert dictionary update sequence element #%zd to a sequence", position);
+    std::vector<Variable*> parts = TRY(std::move(unpacked));
+    if (parts.size() != 2) {
+      return t.raise_new(PyExc_ValueError, "dictionary update sequence element #%zd has length %zd; 2 is required", position,
+                         static_cast<Py_ssize_t>(parts.size()));
+    }
+    position++;
     PyObject* key = TRY(dict_key(t, parts[0]));
     dict_store(t, made, t.keep(key), parts[1]);
   }
@@ -106,13 +116,12 @@ Answer call_dict(Tracer& t, PyObject* callable, Arguments& arguments) {
 
 Answer call_defaultdict(Tracer& t, PyObject* callable, Arguments& arguments) {
   Arguments rest = arguments;
-  Variable* factory = nullptr;
+  Variable* factory = t.none();
   if (!rest.positional.empty()) {
     factory = rest.positional[0];
     PyTypeObject* type = type_of(factory);
     if (plain(t, factory) != Py_None && (type == nullptr || type->tp_call == nullptr))
       return unsupported(t, callable, arguments);  // TypeError
-    if (plain(t, factory) == Py_None) factory = nullptr;
     rest.positional.erase(rest.positional.begin());
   }
   Variable* made = TRY(call_dict(t, callable, rest));

@@ -140,9 +140,9 @@ Answer call_reversed(Tracer& t, PyObject* callable, Arguments& arguments) {
     py::Ref backwards = py::Ref::steal(PySlice_New(nullptr, nullptr, minus_one.get()));
     return get_iterator(t, t.constant_new(PyObject_GetItem(v->real, backwards.get())));
   }
-  Py_ssize_t size = TRY(length(t, v));
   if (!as_list(v) && !as_tuple(v) && !(v->kind == Kind::kConstant && PyUnicode_CheckExact(v->real)))
     return unsupported(t, callable, arguments);
+  Py_ssize_t size = TRY(length(t, v));
   auto* made = t.make<IteratorVariable>();
   made->form = Form::kReversed;
   made->over = v;

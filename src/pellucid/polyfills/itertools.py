@@ -265,9 +265,9 @@ def islice(iterable: Any, *args: Any) -> Iterator[Any]:
         start, stop = args[0], args[1]
     if len(args) == 3:
         step = args[2]
-    start = 0 if start is None else start if hasattr(start, "__index__") else -1
-    step = 1 if step is None else step if hasattr(step, "__index__") else -1
-    if stop is not None and (not hasattr(stop, "__index__") or stop == -1):
+    start = 0 if start is None else start if hasattr(type(start), "__index__") else -1
+    step = 1 if step is None else step if hasattr(type(step), "__index__") else -1
+    if stop is not None and (not hasattr(type(stop), "__index__") or stop == -1):
         raise ValueError("Stop argument for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
     if start < 0 or (stop is not None and stop < 0):
         raise ValueError("Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
@@ -383,8 +383,7 @@ def starmap(function: _Function, iterable: Any) -> Iterator[Any]:
 def _starmap(function: _Function, iterator: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
-            arguments = next(iterator)
-            value = function(*arguments)
+            value = function(*tuple(next(iterator)))
         except StopIteration:
             return
         yield value
@@ -392,6 +391,7 @@ def _starmap(function: _Function, iterator: Iterator[Any]) -> Iterator[Any]:
 
 def tee(iterable: Any, n: int = 2) -> Tuple[Iterator[Any], ...]:
     """Give n iterators over one iterable, each with all of its items."""
+    n = _index(n)
     if n < 0:
         raise ValueError("n must be >= 0")
     if n == 0:

@@ -221,7 +221,7 @@ def test_tee(values, order):
 
 
 def test_tee_of_odd_counts():
-    for n in (0, 1, -1):
+    for n in (0, 1, -1, 1.5, "a"):
         same(itertools.tee, polyfills.tee, lambda f, log: [list(i) for i in f([1, 2], n)])
 
 
@@ -272,6 +272,15 @@ def test_cmp_to_key(values):
 def test_count_of_and_index_of(values, wanted):
     same(operator.countOf, operators.countOf, lambda f, log: [f(log.iterable("x", values), wanted)])
     same(operator.indexOf, operators.indexOf, lambda f, log: [f(log.iterable("x", values), wanted)])
+
+
+@pytest.mark.parametrize("name", ["countOf", "indexOf"])
+def test_count_of_and_index_of_things_without_items(name):
+    same(getattr(operator, name), getattr(operators, name), lambda f, log: [f(3, 1)])
+
+
+def test_starmap_of_things_that_are_no_arguments():
+    same(itertools.starmap, polyfills.starmap, lambda f, log: f(operator.add, [3]))
 
 
 def test_identity_counts_as_equality():

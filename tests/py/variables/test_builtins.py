@@ -221,6 +221,21 @@ def test_iteration_consumes_only_what_it_looks_at(check, x):
     check(f, x)
 
 
+def test_messages_of_refused_arguments(check, x):
+    def attempt(function, *args):
+        try:
+            return function(*args)
+        except Exception as e:
+            return type(e).__name__, str(e)
+
+    def f(x):
+        a = attempt(dict, [1]), attempt(dict, [(1, 2), (3,)]), attempt(collections.defaultdict, str, [None])
+        b = attempt(operator.countOf, 3, 1), attempt(operator.indexOf, [1], 2), attempt(next, iter(())), attempt(min, ())
+        return x + 1, a, b, collections.defaultdict(), attempt(collections.defaultdict().__getitem__, "k")
+
+    check(f, x)
+
+
 def test_iterators(check, x):
     def f(x, items):
         a = list(enumerate(items)), list(enumerate("ab", start=3)), list(zip(items, "abcd")), list(zip()), list(map(str, items))
