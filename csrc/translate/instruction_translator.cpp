@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kGenerator = 0x20, kCoroutine = 0x80, kAsyncGenerator = 0x200;  // co_flags
 constexpr size_t kMaxInlineDepth = 400;
-constexpr uint64_t kInstructionLimit = 20'000'000;
 
 std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>& decoded_cache() {
   static auto& cache = *new std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>;  // outlives Python
@@ -73,6 +72,10 @@ Status InstructionTranslator::make_cells(Frame& frame) {
 }
 
 Status InstructionTranslator::start() {
+  py::Ref config = py::Ref::steal(PyImport_ImportModule("pellucid.config"));
+  py::Ref limit = py::Ref::steal(config ? PyObject_GetAttrString(config.get(), "instruction_limit") : nullptr);
+  instruction_limit_ = limit ? PyLong_AsUnsignedLongLong(limit.get()) : 0;
+  if (PyErr_Occurred()) return fatal();
   PyObject* code_object = root_.code;
   const Resume* resume = resume_of(code_object);
   if (resume) code_object = resume->key.code;
@@ -166,7 +169,7 @@ Status InstructionTranslator::step(Frame& frame) {
     auto forced = forced_.find(count_);
     if (forced != forced_.end()) return fail(forced->second.first, forced->second.second);
   }
-  if (count_ > kInstructionLimit) return fail(Reason::too_many_instructions, std::to_string(kInstructionLimit) + " instructions");
+  if (count_ > instruction_limit_) return fail(Reason::too_many_instructions, std::to_string(instruction_limit_) + " instructions");
   return handler_of(instruction.op)(*this, frame, instruction);
 }
 

@@ -91,7 +91,7 @@ class InstructionTranslator : public variables::Tracer {
   std::vector<std::unique_ptr<Frame>> suspended_;  // generators'
   std::vector<uint64_t> waiting_;                  // instruction numbers below each wait(), outermost first
   std::map<uint64_t, uint64_t> inside_wait_;       // first number inside an outermost wait -> the instruction that waits
-  uint64_t count_ = 0;
+  uint64_t count_ = 0, instruction_limit_ = 0;
   Variable* handled_ = nullptr;
   uint64_t exception_origin_ = 0;
   Variable* returned_ = nullptr;            // of the frame that returned to wait() or to run()

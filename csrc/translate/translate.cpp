@@ -58,6 +58,7 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
 }
 
 Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced) {
+  const bridge::StateScope outside;
   InstructionTranslator t(root, forced);
   const Resume* resume = resume_of(root.code);
   Status started = t.start();
@@ -104,6 +105,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     return {from_failure(t, failure, region), false};
   }
 
+  outside.restore();  // the backend and the guards see torch's modes as the frame found them
   auto entry = std::make_shared<cache::GuardedCode>();
   entry->calls_python = codegen.calls_python();
   py::Ref graph_callable;
