@@ -1,7 +1,9 @@
 // Compile-time proof that objects.h reads what this CPython lays out. Only 3.11 is read that way.
-#include "cpython/objects.h"
+#include "py/python.h"
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#include "cpython/objects.h"
+
 #define Py_BUILD_CORE 1
 #include <internal/pycore_dict.h>
 #undef Py_BUILD_CORE
