@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import time
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Python tests that are worth their time under sanitizers: the layers that work on raw memory and need no torch.
 SANITIZED_AREAS = ("bytecode", "hook")
+# Programs that are kept outside of the repository, and those of them that may miss the number of compiles they ask for (and nothing else).
+CASES = ROOT.parent / "shared" / "cases"
+MAY_MISS_COUNTS: FrozenSet[str] = frozenset()
+MISSED_COUNT = re.compile(r"^AssertionError: [^:]*: \d+, expected ")
 
 
 class SuiteError(Exception):
@@ -102,6 +109,35 @@ def fuzz(_jobs: int) -> None:
     run([sys.executable, "-m", "pytest", "tests/fuzz"])
 
 
+def cases(jobs: int) -> None:
+    """The programs of ../shared/cases (group coverage), captured and eagerly."""
+    if not (CASES / "run_cases.py").is_file():
+        print("NOT RUN: no ../shared/cases beside this checkout")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        command = [sys.executable, str(CASES / "run_cases.py"), "--impl", "case_adapter:factory", "--group", "coverage"]
+        path = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/cases"))
+        try:
+            run([*command, "-j", str(jobs), "--timeout", "300", "--verbose", "--json", str(report)], {"PYTHONPATH": path})
+        except SuiteError:
+            if not report.exists():
+                raise
+        judge_cases(json.loads(report.read_text()))
+
+
+def judge_cases(rows: List[Dict[str, Any]]) -> None:
+    """Of a report of the cases' runner: SuiteError unless each passed, or missed a number of compiles that it may miss."""
+    if not rows:
+        raise SuiteError("no case found")
+    failed = {f"{row['file']}:{row['case']}": str(row["message"]) for row in rows if not row["ok"]}
+    excused = sorted(name for name, text in failed.items() if name in MAY_MISS_COUNTS and MISSED_COUNT.match(text))
+    print(f"{len(rows) - len(failed)} passed, {len(failed)} failed, {len(excused)} of these in the number of compiles only", flush=True)
+    wrong = sorted(failed.keys() - set(excused))
+    if wrong:
+        raise SuiteError("; ".join(f"{name}: {failed[name]}" for name in wrong))
+
+
 def sanitizers(jobs: int) -> None:
     """AddressSanitizer and UBSan over the C++ tests and the Python tests of the lower layers."""
     folder = ROOT / "build" / "asan"
@@ -147,6 +183,7 @@ SUITES: Dict[str, Callable[[int], None]] = {
     "cpp": cpp,
     "interpreters": interpreters,
     "python": python,
+    "cases": cases,
     "fuzz": fuzz,
     "sanitizers": sanitizers,
 }

@@ -47,3 +47,26 @@ def test_no_test_is_a_failure(tmp_path, monkeypatch):
 def test_no_suite_is_a_failure(monkeypatch):
     use_suites(monkeypatch, only=lambda jobs: None)
     assert run_suites.main(["--skip", "only"]) == 1
+
+
+def row(name, message=None):
+    return {"file": "g01", "case": name, "ok": message is None, "message": message or ""}
+
+
+def test_cases_may_miss_counts_only_by_name(monkeypatch, capsys):
+    monkeypatch.setattr(run_suites, "MAY_MISS_COUNTS", frozenset({"g01:counted"}))
+    missed = "AssertionError: compiles: 3, expected 2"
+    run_suites.judge_cases([row("fine"), row("counted", missed)])
+    assert "1 passed, 1 failed, 1 of these" in capsys.readouterr().out
+    with pytest.raises(run_suites.SuiteError, match="g01:other: .*compiles: 3"):
+        run_suites.judge_cases([row("counted", missed), row("other", missed)])
+    with pytest.raises(run_suites.SuiteError, match="g01:counted: .*tensor differs"):
+        run_suites.judge_cases([row("fine"), row("counted", "AssertionError: tensor differs")])
+    with pytest.raises(run_suites.SuiteError, match="no case"):
+        run_suites.judge_cases([])
+
+
+def test_absent_cases_are_told(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(run_suites, "CASES", tmp_path)
+    run_suites.cases(1)
+    assert "NOT RUN" in capsys.readouterr().out
