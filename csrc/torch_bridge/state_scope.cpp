@@ -3,6 +3,8 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 namespace pellucid::bridge {
 
@@ -19,13 +21,29 @@ int autocast_nesting() {  // there is no accessor that only reads
 }  // namespace
 
 StateScope::StateScope()
-    : grad_enabled_(at::GradMode::is_enabled()), cache_enabled_(at::autocast::is_autocast_cache_enabled()), nesting_(autocast_nesting()) {
+    : grad_enabled_(at::GradMode::is_enabled()),
+      cache_enabled_(at::autocast::is_autocast_cache_enabled()),
+      inference_(c10::AutogradState::get_tls_state().get_inference_mode()),
+      forward_grad_(c10::AutogradState::get_tls_state().get_fw_grad_mode()),
+      multithreading_(c10::AutogradState::get_tls_state().get_multithreading_enabled()),
+      included_keys_(c10::impl::tls_local_dispatch_key_set().included_.raw_repr()),
+      excluded_keys_(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr()),
+      nesting_(autocast_nesting()) {
   for (int i = 0; i < kDevices; i++)
     devices_[static_cast<size_t>(i)] = {at::autocast::is_autocast_enabled(kDeviceTypes[i]),
                                         static_cast<int>(at::autocast::get_autocast_dtype(kDeviceTypes[i]))};
 }
 
 void StateScope::restore() const {
+  if (c10::AutogradState& state = c10::AutogradState::get_tls_state(); state.get_inference_mode() != inference_) {
+    state.set_inference_mode(inference_);  // what c10::InferenceMode's destructor does
+    state.set_fw_grad_mode(forward_grad_);
+    state.set_multithreading_enabled(multithreading_);
+    c10::impl::PODLocalDispatchKeySet keys{};
+    keys.set_included(c10::DispatchKeySet(c10::DispatchKeySet::RAW, included_keys_));
+    keys.set_excluded(c10::DispatchKeySet(c10::DispatchKeySet::RAW, excluded_keys_));
+    c10::impl::_force_tls_local_dispatch_key_set(c10::impl::LocalDispatchKeySet(keys));
+  }
   if (at::GradMode::is_enabled() != grad_enabled_) at::GradMode::set_enabled(grad_enabled_);
   for (int i = 0; i < kDevices; i++) {
     const Device& device = devices_[static_cast<size_t>(i)];

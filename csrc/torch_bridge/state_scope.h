@@ -1,6 +1,7 @@
 // StateScope: torch's thread-local modes that a captured program may change (grad mode, autocast), remembered and put back.
 #pragma once
 #include <array>
+#include <cstdint>
 
 namespace pellucid::bridge {
 
@@ -15,7 +16,8 @@ class StateScope {
     int dtype;
   };
   static constexpr int kDevices = 2;  // CPU, CUDA
-  bool grad_enabled_, cache_enabled_;
+  bool grad_enabled_, cache_enabled_, inference_, forward_grad_, multithreading_;
+  uint64_t included_keys_, excluded_keys_;
   int nesting_;
   std::array<Device, kDevices> devices_;
 };

@@ -55,7 +55,17 @@ void forget_decoded() {
 
 InstructionTranslator::InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced) : root_(root), forced_(forced) {}
 
-InstructionTranslator::~InstructionTranslator() = default;
+InstructionTranslator::~InstructionTranslator() {
+  // A capture that ended inside of an inference mode block leaves it here.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  while (!entered_.empty()) {
+    py::Ref left = py::Ref::steal(PyObject_CallOneArg(torch_types()->exit_inference_mode, entered_.back().get()));
+    if (!left) PyErr_WriteUnraisable(entered_.back().get());
+    entered_.pop_back();
+  }
+  PyErr_Restore(type, value, traceback);
+}
 
 // Cell variables get their cells here and not at MAKE_CELL: an argument's value moves into the cell.
 Status InstructionTranslator::make_cells(Frame& frame) {

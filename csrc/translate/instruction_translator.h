@@ -107,6 +107,8 @@ class InstructionTranslator : public variables::Tracer {
   std::unordered_map<PyObject*, variables::TensorVariable*> by_fake_;
   std::unordered_map<const source::Source*, Variable*> globals_cache_;
   size_t operators_ = 0;
+  std::unordered_map<PyObject*, uint32_t> state_results_;  // what nodes that change modes returned -> node
+  std::vector<py::Ref> entered_;                           // inference modes that capture is in
   int32_t last_stack_ = -1;
   const Frame* last_stack_frame_ = nullptr;
   int last_stack_pc_ = -2;

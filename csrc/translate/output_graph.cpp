@@ -264,11 +264,22 @@ Answer InstructionTranslator::state_operator(PyObject* target, const Arguments& 
     if (!value) return fail(Reason::unsupported_builtin, "changing torch's state by " + describe(positional));
     raw.push_back(value);
     Arg argument;
-    argument.constant = py::Ref::share(value);
+    if (auto made = state_results_.find(value); made != state_results_.end()) {
+      argument.kind = Arg::Kind::kNode;
+      argument.node = made->second;
+    } else {
+      argument.constant = py::Ref::share(value);
+    }
     node.args.push_back(std::move(argument));
   }
   py::Ref result = py::Ref::steal(PyObject_Vectorcall(target, raw.data(), raw.size(), nullptr));
   if (!result) return raise_python_error();
+  if (target == torch_types()->enter_inference_mode) {
+    state_results_[keep(result.get())] = static_cast<uint32_t>(graph_.nodes.size());
+    entered_.push_back(result);
+  } else if (target == torch_types()->exit_inference_mode) {
+    std::erase_if(entered_, [&](const py::Ref& context) { return context.get() == raw[0]; });
+  }
   node.example_value = result;
   node.stack = stack_entry();
   node.module = frames_.back()->module;

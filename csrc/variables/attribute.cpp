@@ -429,6 +429,7 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     if (PyModule_Check(object->real)) return module_subclass_attribute(t, object, name);
   }
   PyTypeObject* type = object->type;
+  if (type == torch.inference_mode_context && !object->existed) return builtin_method(t, object, name);
   bool handled = false;
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
     Answer answer = get_exception_attribute(t, object, name, &handled);

@@ -1,6 +1,7 @@
 // Calls: by the kind of the callee, in the order modelled, polyfilled, folded, graph break.
 #include "base/check.h"
 #include "variables/function.h"
+#include "variables/torch_state.h"
 #include "variables/torch_types.h"
 #include "variables/tracer.h"
 
@@ -87,6 +88,8 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
     }
     case Kind::kBuiltinMethod: {
       auto* method = static_cast<BuiltinMethodVariable*>(callee);
+      if (auto* object = as_object(method->self); object && object->type == torch_types()->inference_mode_context && !object->existed)
+        return call_inference_mode(t, object, method->name);
       if (PyUnicode_CompareWithASCIIString(method->name, "__getattribute__") == 0 && arguments.only_positional(1, 1)) {
         auto* object = as_object(t.force(method->self));
         PyObject* name = known(t, arguments.positional[0]);
@@ -112,6 +115,7 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
     }
     case Kind::kObject: {
       auto* object = static_cast<ObjectVariable*>(callee);
+      if (object->real == reinterpret_cast<PyObject*>(torch_types()->inference_mode_context)) return make_inference_mode(t, arguments);
       if (object->real && PyType_Check(object->real)) return instantiate(t, object, std::move(arguments));
       if (object->real && PyFunction_Check(object->real)) {  // a function known without a source
         Variable* function = t.force(t.lazy(object->real, object->source));

@@ -151,4 +151,27 @@ Answer call_torch_state(Tracer& t, PyObject* callable, Arguments& arguments) {
   return t.fail(Reason::unsupported_builtin, "a function of torch's state with these arguments");
 }
 
+Answer make_inference_mode(Tracer& t, Arguments& arguments) {
+  if (!arguments.only_positional(1, 1) || !known(t, arguments.positional[0]))
+    return t.fail(Reason::unsupported_builtin, "_InferenceMode with these arguments");
+  auto* context = t.make<ObjectVariable>();
+  context->existed = false;
+  context->type = torch_types()->inference_mode_context;
+  context->arguments = arguments.positional;
+  return context;
+}
+
+Answer call_inference_mode(Tracer& t, ObjectVariable* context, PyObject* method) {
+  const bool enters = PyUnicode_CompareWithASCIIString(method, "__enter__") == 0;
+  std::vector<Variable*>& state = context->arguments;  // the mode, then what entering returned
+  if (enters && state.size() == 1) {
+    state.push_back(TRY(t.state_operator(torch_types()->enter_inference_mode, {{state[0]}, {}})));
+    return context;
+  }
+  if (PyUnicode_CompareWithASCIIString(method, "__exit__") == 0 && state.size() == 2) {
+    return t.state_operator(torch_types()->exit_inference_mode, {{state[1]}, {}});
+  }
+  return t.fail(Reason::unsupported_method, "a method of an inference mode context");
+}
+
 }  // namespace pellucid::variables

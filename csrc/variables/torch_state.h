@@ -6,4 +6,8 @@ namespace pellucid::variables {
 
 bool is_torch_state(PyObject* callable);
 
+// torch._C._InferenceMode(mode), entered and left by nodes of the graph.
+Answer make_inference_mode(Tracer& t, Arguments& arguments);
+Answer call_inference_mode(Tracer& t, ObjectVariable* context, PyObject* method);
+
 }  // namespace pellucid::variables
