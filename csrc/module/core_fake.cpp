@@ -4,6 +4,7 @@
 #include <string>
 
 #include "module/bindings.h"
+#include "torch_bridge/fake_composites.h"
 #include "torch_bridge/fake_errors.h"
 #include "torch_bridge/fake_fallback.h"
 #include "torch_bridge/fake_report.h"
@@ -109,7 +110,7 @@ PyType_Spec kScopeSpec = {"pellucid._core.FakeScope", sizeof(ScopeObject), 0, Py
 
 bool bind_fake(PyObject* module) {
   std::string error;
-  if (!bridge::register_fake_fallback(error)) {
+  if (!bridge::register_fake_fallback(error) || !bridge::register_fake_composites(error)) {
     PyErr_SetString(PyExc_ImportError, error.c_str());
     return false;
   }

@@ -142,23 +142,6 @@ void run_on_twins(const c10::OperatorHandle& op, const Entry& entry, Stack* stac
   }
 }
 
-void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack);
-
-// x.f_(...) is right when f(x, ...) has the shape of x and a dtype that x can take.
-void run_in_place(const c10::OperatorHandle& op, const Entry& entry, c10::DispatchKeySet keys, Stack* stack, size_t base) {
-  Stack arguments(stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
-  fallback(*entry.functional, keys, &arguments);
-  const at::Tensor result = arguments.back().toTensor();
-  c10::IValue self = (*stack)[base];
-  const at::Tensor& tensor = self.toTensor();
-  TORCH_CHECK(result.sizes() == tensor.sizes(), "output with shape ", tensor.sizes(), " doesn't match the broadcast shape ",
-              result.sizes());
-  TORCH_CHECK(c10::canCast(result.scalar_type(), tensor.scalar_type()), "result type ", result.scalar_type(),
-              " can't be cast to the desired output type ", tensor.scalar_type());
-  torch::jit::drop(*stack, entry.argument_count);
-  if (!op.schema().returns().empty()) stack->push_back(std::move(self));
-}
-
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   Entry& entry = entry_of(op);
   entry.count();
@@ -186,9 +169,6 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
     case Origin::kExplicit:
     case Origin::kImplicit:
       entry.kernel.callBoxed(op, keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
-      break;
-    case Origin::kInplace:
-      run_in_place(op, entry, keys, stack, base);
       break;
     case Origin::kPython:
       common.check_not_mixed();

@@ -30,23 +30,6 @@ bool is_view(const c10::FunctionSchema& schema) {
   return !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
 }
 
-bool same_arguments(const c10::FunctionSchema& a, const c10::FunctionSchema& b) {
-  if (a.arguments().size() != b.arguments().size()) return false;
-  for (size_t i = 0; i < a.arguments().size(); ++i) {
-    if (*a.arguments()[i].type() != *b.arguments()[i].type()) return false;
-  }
-  return true;
-}
-
-// add_.Tensor -> add.Tensor. In-place forms whose point is to change the tensor's own metadata have no functional form that says so.
-std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op) {
-  const auto& name = op.operator_name();
-  if (name.name.empty() || name.name.back() != '_') return std::nullopt;
-  auto form = c10::Dispatcher::singleton().findSchema({name.name.substr(0, name.name.size() - 1), name.overload_name});
-  if (!form || !same_arguments(form->schema(), op.schema()) || form->schema().returns().size() != 1) return std::nullopt;
-  return form;
-}
-
 void resolve(const c10::OperatorHandle& op, Entry& entry) {
   using c10::DispatchKey;
   const auto& schema = op.schema();
@@ -86,13 +69,6 @@ void resolve(const c10::OperatorHandle& op, Entry& entry) {
   if (use(Origin::kMeta, cpp_kernel(op, DispatchKey::Meta))) return;
   if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutograd))) return;
   if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutogradNonFunctional))) return;
-  if ((entry.written_mask & 1) != 0) {
-    entry.functional = functional_form(op);
-    if (entry.functional) {
-      entry.origin = Origin::kInplace;
-      return;
-    }
-  }
   if (use(Origin::kImplicit, cpp_kernel(op, DispatchKey::CompositeImplicitAutograd))) return;
   entry.origin = op.hasComputedKernelForDispatchKey(DispatchKey::Meta) ? Origin::kPython : Origin::kNone;
 }
@@ -119,8 +95,6 @@ const char* origin_name(Origin origin) {
       return "meta";
     case Origin::kExplicit:
       return "composite";
-    case Origin::kInplace:
-      return "inplace";
     case Origin::kImplicit:
       return "implicit";
     case Origin::kPython:

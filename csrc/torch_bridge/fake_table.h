@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,6 @@ enum class Origin : uint8_t {
   kRule,           // a rule of torch_bridge/rules, on plain twins
   kMeta,           // PyTorch's C++ Meta kernel, on plain twins
   kExplicit,       // PyTorch's CompositeExplicitAutograd kernel, on the fakes themselves: it calls other operators
-  kInplace,        // an in-place form without a kernel of its own: the functional form says whether the call is right
   kImplicit,       // PyTorch's CompositeImplicitAutograd kernel (reached in inference mode)
   kPython,         // what the Meta key has: a Python function, or a kernel registered for a library that isn't PyTorch's own
   kDataDependent,  // the result depends on values
@@ -31,11 +29,10 @@ struct Entry {
   uint16_t return_count = 0;
   int16_t device_argument = -1;
   int16_t pin_argument = -1;
-  bool shares_storage = false;                    // a view: the twin must have the storage of the tensor it stands for
-  bool mixes_devices = false;                     // copy_ and its kind
-  bool on_twins = false;                          // kRule and kMeta
-  uint64_t written_mask = 0;                      // bit i: argument i is written to
-  std::optional<c10::OperatorHandle> functional;  // kInplace
+  bool shares_storage = false;  // a view: the twin must have the storage of the tensor it stands for
+  bool mixes_devices = false;   // copy_ and its kind
+  bool on_twins = false;        // kRule and kMeta
+  uint64_t written_mask = 0;    // bit i: argument i is written to
   std::atomic<uint64_t> calls{0};
 
   // A plain load and store: counts are for reports, and a lost update between threads is cheaper than a locked instruction.

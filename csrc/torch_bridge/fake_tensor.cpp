@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "torch_bridge/fake_composites.h"
 #include "torch_bridge/fake_twin.h"
 
 namespace pellucid::bridge {
@@ -101,10 +102,21 @@ bool is_fake(PyObject* object) {
   return is_fake_impl(THPVariable_Unpack(object).unsafeGetTensorImpl());
 }
 
-FakeScope::FakeScope() : was_included_(c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Fake)) {
-  c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, true);
+void mend_fake(PyObject* tensor) {
+  auto* impl = THPVariable_Unpack(tensor).unsafeGetTensorImpl();
+  if (is_fake_impl(impl) && impl->device().is_meta()) repair_fake(impl);
 }
 
-FakeScope::~FakeScope() { c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, was_included_); }
+FakeScope::FakeScope() : was_included_(c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Fake)) {
+  if (was_included_) return;
+  c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, true);
+  set_composites_included(true);
+}
+
+FakeScope::~FakeScope() {
+  if (was_included_) return;
+  c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false);
+  set_composites_included(false);
+}
 
 }  // namespace pellucid::bridge

@@ -11,6 +11,11 @@ Tensor safe_softmax(const Tensor& x, int64_t dim, std::optional<ScalarType> dtyp
   return at::meta::_softmax(dtype && *dtype != x.scalar_type() ? make_like(x, *dtype) : x, dim, false);
 }
 
+Tensor masked_softmax(const Tensor& x, const Tensor& mask, std::optional<int64_t> /*dim*/, std::optional<int64_t> /*mask_type*/) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be a boolean tensor");
+  return make(x.sizes(), x.scalar_type());
+}
+
 std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& /*key*/, const Tensor& value, double /*dropout*/,
                                                    bool /*is_causal*/, const OptionalTensor& /*mask*/, std::optional<double> /*scale*/) {
   // [batch, length, heads, head size] in memory, seen as [batch, heads, length, head size]; its log-sum-exp likewise.
@@ -48,6 +53,7 @@ std::tuple<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tenso
 
 void add_attention(Table& table) {
   table.add("_safe_softmax", "", TORCH_FN(safe_softmax));
+  table.add("_masked_softmax", "", TORCH_FN(masked_softmax));
   table.add("_scaled_dot_product_flash_attention_for_cpu", "", TORCH_FN(flash_attention_for_cpu));
   table.add("_transformer_encoder_layer_fwd", "", TORCH_FN(transformer_encoder_layer));
   table.add("_native_multi_head_attention", "", TORCH_FN(multi_head_attention));

@@ -90,6 +90,12 @@ Three native_group_norm(const Tensor& x, const OptionalTensor& weight, const Opt
   return {make(x.sizes(), x.scalar_type(), format), make({batch, groups}, dtype), make({batch, groups}, dtype)};
 }
 
+std::tuple<Tensor, Tensor> weight_norm(const Tensor& direction, const Tensor& magnitude, int64_t /*dim*/) {
+  const ScalarType dtype =
+      device().is_cpu() && magnitude.scalar_type() != at::kBFloat16 ? magnitude.scalar_type() : accumulation_type(magnitude.scalar_type());
+  return {make_like(direction), make_strided(magnitude.sizes(), magnitude.strides(), dtype)};
+}
+
 }  // namespace
 
 void add_normalization(Table& table) {
@@ -99,6 +105,7 @@ void add_normalization(Table& table) {
   table.add("_native_batch_norm_legit", "", TORCH_FN(native_batch_norm_legit));
   table.add("_native_batch_norm_legit", "no_stats", TORCH_FN(native_batch_norm_no_stats));
   table.add("_batch_norm_with_update", "", TORCH_FN(batch_norm_with_update));
+  table.add("_weight_norm_interface", "", TORCH_FN(weight_norm));
   table.add("native_group_norm", "", TORCH_FN(native_group_norm));
 }
 

@@ -55,6 +55,12 @@ Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& /*alpha*/) {
   return binary(b, a);
 }
 
+Tensor remainder_of_scalar(const Scalar& a, const Tensor& b) {
+  Tensor number = make({}, a.isBoolean() ? at::kBool : a.isFloatingPoint() ? at::kDouble : at::kLong);
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return binary(number, b);
+}
+
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   at::native::ResultTypeState state = at::native::update_result_type_state(a, {});
   const ScalarType dtype = at::native::result_type(at::native::update_result_type_state(b, state));
@@ -117,6 +123,7 @@ void add_pointwise(Table& table) {
   table.add("_prelu_kernel", "", TORCH_FN(prelu_kernel));
   table.add("floor_divide", "", TORCH_FN(floor_divide));
   table.add("rsub", "Tensor", TORCH_FN(rsub));
+  table.add("remainder", "Scalar_Tensor", TORCH_FN(remainder_of_scalar));
   table.add("where", "self", TORCH_FN(where));
   table.add("log_sigmoid_forward", "", TORCH_FN(log_sigmoid_forward));
   table.add("logical_not", "out", TORCH_FN(unary_out));

@@ -21,6 +21,12 @@ std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& x, at::OptionalIntArr
   return {make(sizes, c10::toRealValueType(x.scalar_type())), make(sizes, x.scalar_type())};
 }
 
+Sizes reduced_along(const Tensor& x, int64_t dim, bool keepdim) {
+  dim = at::maybe_wrap_dim(dim, x.dim());
+  TORCH_CHECK_INDEX(x.dim() == 0 || x.size(dim) != 0, "Expected reduction dim ", dim, " to have non-zero size.");
+  return reduced_sizes(x, IntArrayRef(dim), keepdim);
+}
+
 ScalarType sum_type(const Tensor& x, std::optional<ScalarType> dtype) {
   if (dtype) return *dtype;
   return c10::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type();
@@ -39,6 +45,23 @@ Tensor extremum(const Tensor& x) {
   TORCH_CHECK(x.numel() > 0,
               "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
   return whole(x);
+}
+
+std::tuple<Tensor&, Tensor&> along_dim_out(const Tensor& x, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {
+  const Sizes sizes = reduced_along(x, dim, keepdim);
+  set_output(values, sizes);
+  set_output(indices, sizes);
+  return {values, indices};
+}
+
+std::tuple<Tensor, Tensor> along_dim(const Tensor& x, int64_t dim, bool keepdim) {
+  const Sizes sizes = reduced_along(x, dim, keepdim);
+  return {make(sizes, x.scalar_type()), make(sizes, at::kLong)};
+}
+
+Tensor histogram(const Tensor& x, int64_t bins, const Scalar& /*min*/, const Scalar& /*max*/) {
+  TORCH_CHECK(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");
+  return make({bins}, x.scalar_type());
 }
 
 Tensor count_nonzero(const Tensor& x, IntArrayRef dims) { return make(reduced_sizes(x, dims, false), at::kLong); }
@@ -80,6 +103,10 @@ void add_reductions(Table& table) {
   table.add("min", "", TORCH_FN(extremum));
   table.add("median", "", TORCH_FN(whole));
   table.add("nanmedian", "", TORCH_FN(whole));
+  table.add("median", "dim_values", TORCH_FN(along_dim_out));
+  table.add("nanmedian", "dim_values", TORCH_FN(along_dim_out));
+  table.add("mode", "", TORCH_FN(along_dim));
+  table.add("histc", "", TORCH_FN(histogram));
   table.add("count_nonzero", "dim_IntList", TORCH_FN(count_nonzero));
   table.add("trace", "", TORCH_FN(trace));
   table.add("dot", "", TORCH_FN(dot));

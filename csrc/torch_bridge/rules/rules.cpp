@@ -33,7 +33,9 @@ const Table& table() {
     add_normalization(*made);
     add_pointwise(*made);
     add_pooling(*made);
+    add_recurrent(*made);
     add_reductions(*made);
+    add_sampling(*made);
     add_storage(*made);
     return made;
   }();

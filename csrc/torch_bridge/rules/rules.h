@@ -56,7 +56,9 @@ void add_losses(Table& table);
 void add_normalization(Table& table);
 void add_pointwise(Table& table);
 void add_pooling(Table& table);
+void add_recurrent(Table& table);
 void add_reductions(Table& table);
+void add_sampling(Table& table);
 void add_storage(Table& table);
 
 }  // namespace pellucid::bridge::rules

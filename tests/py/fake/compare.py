@@ -62,3 +62,25 @@ def check_call(function, *args, **kwargs):
     real_result = function(*args, **kwargs)
     expected = describe_all(real_result, (args, kwargs))
     assert made == expected
+
+
+def fake_module(module):
+    """Exchanges the parameters and buffers of a module for fakes, in place; tied ones stay tied."""
+    memo = {}
+
+    def fake_of(tensor):
+        if id(tensor) not in memo:
+            memo[id(tensor)] = (_core.fake_tensor(tensor), tensor)
+        return memo[id(tensor)][0]
+
+    for part in module.modules():
+        for table in (part._parameters, part._buffers):
+            for name, tensor in table.items():
+                if tensor is not None:
+                    table[name] = fake_of(tensor)
+    return module
+
+
+def origins_called(kind):
+    """Names of the operators called since the last reset whose shape function is of this kind."""
+    return {name for name, (origin, calls) in _core.fake_stats().items() if calls and origin == kind}
