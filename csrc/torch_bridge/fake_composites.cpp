@@ -5,6 +5,7 @@
 #include <ATen/native/MaxPooling.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/max_pool1d.h>
+#include <ATen/ops/squeeze.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -26,9 +27,10 @@ at::Tensor max_pool1d(c10::DispatchKeySet keys, const at::Tensor& x, at::IntArra
   const int64_t step = stride.empty() ? kernel[0] : stride[0];
   const int64_t width = at::native::pooling_output_shape<int64_t>(x.size(-1), kernel[0], padding[0], step, dilation[0], ceil_mode);
   TORCH_CHECK(width >= 0, "max_pool1d() Invalid computed output size: ", width);
-  c10::SmallVector<int64_t, 3> sizes(x.sizes().begin(), x.sizes().end());
-  sizes.back() = width;
-  return at::empty(sizes, x.options());
+  // As there: an input without a batch gets one for the time being.
+  if (x.dim() == 3) return at::empty({x.size(0), x.size(1), width}, x.options());
+  at::Tensor result = at::empty({1, x.size(0), width}, x.options());
+  return at::_ops::squeeze__dim::call(result, 0);
 }
 
 }  // namespace

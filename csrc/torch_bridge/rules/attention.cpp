@@ -13,18 +13,16 @@ Tensor safe_softmax(const Tensor& x, int64_t dim, std::optional<ScalarType> dtyp
 
 Tensor masked_softmax(const Tensor& x, const Tensor& mask, std::optional<int64_t> /*dim*/, std::optional<int64_t> /*mask_type*/) {
   TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be a boolean tensor");
-  return make(x.sizes(), x.scalar_type());
+  return make_like(x);
 }
 
-std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& /*key*/, const Tensor& value, double /*dropout*/,
+std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& /*key*/, const Tensor& /*value*/, double /*dropout*/,
                                                    bool /*is_causal*/, const OptionalTensor& /*mask*/, std::optional<double> /*scale*/) {
-  // [batch, length, heads, head size] in memory, seen as [batch, heads, length, head size]; its log-sum-exp likewise.
+  // The log-sum-exp is [batch, length, heads] in memory, seen as [batch, heads, length].
   const int64_t batch = query.size(0);
   const int64_t heads = query.size(1);
   const int64_t length = query.size(2);
-  const int64_t size = value.size(3);
-  return {make_strided({batch, heads, length, size}, {length * heads * size, size, heads * size, 1}, query.scalar_type()),
-          make_strided({batch, heads, length}, {heads * length, 1, heads}, accumulation_type(query.scalar_type()))};
+  return {make_like(query), make_strided({batch, heads, length}, {heads * length, 1, heads}, accumulation_type(query.scalar_type()))};
 }
 
 Tensor transformer_encoder_layer(const Tensor& src, int64_t /*embed*/, int64_t /*heads*/, const Tensor& /*qkv_weight*/,

@@ -9,8 +9,9 @@ int64_t per_dim(IntArrayRef values, int64_t dim) { return values.size() == 1 ? v
 
 MemoryFormat output_format(const Tensor& x, const Tensor& weight, int64_t spatial) {
   if (spatial < 2 || x.dim() != spatial + 2) return MemoryFormat::Contiguous;
-  // CPU kernels have no channels_last path for double.
-  if (device().is_cpu() && (x.scalar_type() == at::kDouble || weight.scalar_type() == at::kDouble)) return MemoryFormat::Contiguous;
+  // The CPU has no channels_last kernel for three dimensions of double.
+  if (spatial == 3 && device().is_cpu() && (x.scalar_type() == at::kDouble || weight.scalar_type() == at::kDouble))
+    return MemoryFormat::Contiguous;
   const MemoryFormat last = spatial == 2 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   return x.suggest_memory_format() == last || weight.suggest_memory_format() == last ? last : MemoryFormat::Contiguous;
 }

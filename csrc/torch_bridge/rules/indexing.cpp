@@ -59,7 +59,14 @@ Tensor roll(const Tensor& x, IntArrayRef shifts, IntArrayRef dims) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");
   TORCH_CHECK(dims.empty() ? shifts.size() == 1 : shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dims.size());
-  return dims.size() == 1 ? make(x.sizes(), x.scalar_type()) : make_like(x);
+  check_dims(x, dims);
+  if (x.numel() == 0 || !device().is_cpu()) return make_like(x);
+  if (dims.empty()) return make(x.sizes(), x.scalar_type());
+  // The CPU code is cat of two parts; with an empty one cat gives contiguous memory.
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (shifts[i] % x.size(dims[i]) == 0) return make(x.sizes(), x.scalar_type());
+  }
+  return make(x.sizes(), x.scalar_type(), x.suggest_memory_format());
 }
 
 Tensor repeat(const Tensor& x, IntArrayRef repeats) {

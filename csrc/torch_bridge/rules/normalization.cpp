@@ -35,13 +35,6 @@ Three native_layer_norm(const Tensor& x, IntArrayRef shape, const OptionalTensor
   return {make(x.sizes(), x.scalar_type()), make(statistics, dtype), make(statistics, dtype)};
 }
 
-std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& x, IntArrayRef shape, const OptionalTensor& /*weight*/,
-                                          std::optional<double> /*eps*/) {
-  Sizes statistics = sizes_of(x);
-  for (size_t i = statistics.size() - shape.size(); i < statistics.size(); ++i) statistics[i] = 1;
-  return {make(x.sizes(), x.scalar_type()), make(statistics, accumulation_type(x.scalar_type()))};
-}
-
 void check_channels(const OptionalTensor& parameter, int64_t channels, const char* name) {
   TORCH_CHECK(!given(parameter) || parameter->numel() == channels, name, " should contain ", channels, " elements not ",
               given(parameter) ? parameter->numel() : 0);
@@ -100,7 +93,6 @@ std::tuple<Tensor, Tensor> weight_norm(const Tensor& direction, const Tensor& ma
 
 void add_normalization(Table& table) {
   table.add("native_layer_norm", "", TORCH_FN(native_layer_norm));
-  table.add("_fused_rms_norm", "", TORCH_FN(fused_rms_norm));
   table.add("native_batch_norm", "", TORCH_FN(native_batch_norm));
   table.add("_native_batch_norm_legit", "", TORCH_FN(native_batch_norm_legit));
   table.add("_native_batch_norm_legit", "no_stats", TORCH_FN(native_batch_norm_no_stats));

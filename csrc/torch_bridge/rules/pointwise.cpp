@@ -38,7 +38,7 @@ Tensor relu(const Tensor& x) {
 }
 Tensor abs(const Tensor& x) { return x.is_complex() ? unary_to(x, c10::toRealValueType(x.scalar_type())) : unary(x); }
 Tensor angle(const Tensor& x) {
-  return x.is_complex() ? unary_to(x, c10::toRealValueType(x.scalar_type())) : unary_to(x, floating(x.scalar_type()));
+  return x.is_complex() ? make(x.sizes(), c10::toRealValueType(x.scalar_type())) : unary_to(x, floating(x.scalar_type()));
 }
 Tensor isnan(const Tensor& x) { return unary_to(x, at::kBool); }
 Tensor hardtanh(const Tensor& x, const Scalar& /*min*/, const Scalar& /*max*/) {

@@ -55,13 +55,23 @@ def describe_all(result, inputs):
 def check_call(function, *args, **kwargs):
     """Calls `function` on fakes of the arguments and on the arguments themselves, and asserts that all that can be seen is equal."""
     fake_args, fake_kwargs = fakes((args, kwargs))
+    inputs = [(tuple(t.shape), t.stride(), t.dtype) if isinstance(t, torch.Tensor) else t for t in tree_leaves((args, kwargs))]
     with _core.FakeScope():
         fake_result = function(*fake_args, **fake_kwargs)
     made = describe_all(fake_result, (fake_args, fake_kwargs))
     assert all(_core.is_fake(leaf) or leaf.device.type == "meta" for leaf in tree_leaves(fake_result) if isinstance(leaf, torch.Tensor))
     real_result = function(*args, **kwargs)
     expected = describe_all(real_result, (args, kwargs))
-    assert made == expected
+    assert len(made) == len(expected)
+    for i, (got, want) in enumerate(zip(made, expected)):
+        assert got == want, f"result {i} of {function} on {inputs}:\n fake {difference(got, want)}\n real {difference(want, got)}"
+
+
+def difference(a, b):
+    """The parts of one description that the other doesn't share."""
+    if not isinstance(a, dict) or not isinstance(b, dict):
+        return a
+    return {key: value for key, value in a.items() if b.get(key) != value}
 
 
 def fake_module(module):

@@ -84,7 +84,13 @@ MODELS = {
         (torch.randn(2, 4, 16),),
     ),
     "upsampling": lambda: (
-        nn.Sequential(nn.ConvTranspose2d(4, 8, 4, 2, 1), nn.InstanceNorm2d(8), nn.SiLU(), nn.Upsample(scale_factor=2, mode="bilinear"), nn.PixelShuffle(2)),
+        nn.Sequential(
+            nn.ConvTranspose2d(4, 8, 4, 2, 1),
+            nn.InstanceNorm2d(8),
+            nn.SiLU(),
+            nn.Upsample(scale_factor=2, mode="bilinear"),
+            nn.PixelShuffle(2),
+        ),
         (torch.randn(2, 4, 8, 8),),
     ),
     "encoder": lambda: (encoder(), (torch.randn(2, 16, 32),)),
@@ -96,7 +102,12 @@ MODELS = {
     "gru": lambda: (nn.GRU(8, 16), (torch.randn(5, 2, 8),)),
     "lstm cell": lambda: (nn.LSTMCell(8, 16), (torch.randn(2, 8),)),
 }
-MODES = {"eval": torch.no_grad, "inference": torch.inference_mode, "train": contextlib.nullcontext, "eval with gradients": contextlib.nullcontext}
+MODES = {
+    "eval": torch.no_grad,
+    "inference": torch.inference_mode,
+    "train": contextlib.nullcontext,
+    "eval with gradients": contextlib.nullcontext,
+}
 
 
 def pair(name):
