@@ -1,4 +1,5 @@
 // fake_tensor, FakeScope, is_fake, fake_stats in pellucid._core: plain C API, no torch.
+#include <exception>
 #include <new>
 #include <optional>
 #include <string>
@@ -14,26 +15,43 @@ namespace pellucid::module {
 
 namespace {
 
+// For what allocates in C++: no exception may pass through CPython.
+template <class Function>
+PyObject* without_exceptions(Function function) {
+  try {
+    return function();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+}
+
 PyObject* fake_tensor(PyObject* /*module*/, PyObject* tensor) { return bridge::fake_from_real(tensor).release(); }
 
 PyObject* is_fake(PyObject* /*module*/, PyObject* object) { return PyBool_FromLong(bridge::is_fake(object) ? 1 : 0); }
 
-PyObject* fake_stats(PyObject* /*module*/, PyObject* /*unused*/) { return bridge::fake_stats().release(); }
+PyObject* fake_stats(PyObject* /*module*/, PyObject* /*unused*/) {
+  return without_exceptions([] { return bridge::fake_stats().release(); });
+}
 
 PyObject* reset_fake_stats(PyObject* /*module*/, PyObject* /*unused*/) {
   bridge::reset_fake_stats();
   Py_RETURN_NONE;
 }
 
-PyObject* fake_rules(PyObject* /*module*/, PyObject* /*unused*/) { return bridge::rule_names().release(); }
+PyObject* fake_rules(PyObject* /*module*/, PyObject* /*unused*/) {
+  return without_exceptions([] { return bridge::rule_names().release(); });
+}
 
 PyObject* fake_origin(PyObject* /*module*/, PyObject* args) {
   const char* name = nullptr;
   const char* overload = "";
   if (PyArg_ParseTuple(args, "s|s:fake_origin", &name, &overload) == 0) return nullptr;
-  const char* origin = bridge::origin_of(name, overload);
-  if (origin == nullptr) return PyErr_Format(PyExc_KeyError, "no operator %s.%s", name, overload);
-  return PyUnicode_FromString(origin);
+  return without_exceptions([&]() -> PyObject* {
+    const char* origin = bridge::origin_of(name, overload);
+    if (origin == nullptr) return PyErr_Format(PyExc_KeyError, "no operator %s.%s", name, overload);
+    return PyUnicode_FromString(origin);
+  });
 }
 
 PyMethodDef kFunctions[] = {
@@ -110,8 +128,13 @@ PyType_Spec kScopeSpec = {"pellucid._core.FakeScope", sizeof(ScopeObject), 0, Py
 
 bool bind_fake(PyObject* module) {
   std::string error;
-  if (!bridge::register_fake_fallback(error) || !bridge::register_fake_composites(error)) {
-    PyErr_SetString(PyExc_ImportError, error.c_str());
+  try {
+    if (!bridge::register_fake_fallback(error) || !bridge::register_fake_composites(error)) {
+      PyErr_SetString(PyExc_ImportError, error.c_str());
+      return false;
+    }
+  } catch (const std::exception& failure) {
+    PyErr_SetString(PyExc_ImportError, failure.what());
     return false;
   }
   PyObject* error_type = bridge::data_dependent_error_type();

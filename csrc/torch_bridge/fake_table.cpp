@@ -34,9 +34,9 @@ void resolve(const c10::OperatorHandle& op, Entry& entry) {
   using c10::DispatchKey;
   const auto& schema = op.schema();
   const auto& arguments = schema.arguments();
-  TORCH_CHECK(arguments.size() <= kMaxArguments, "operator with too many arguments: ", op.operator_name());
   entry.argument_count = static_cast<uint16_t>(arguments.size());
   entry.return_count = static_cast<uint16_t>(schema.returns().size());
+  if (arguments.size() > kMaxArguments) return;  // none of PyTorch's: stays kNone
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() == "device") entry.device_argument = static_cast<int16_t>(i);
     if (arguments[i].name() == "pin_memory") entry.pin_argument = static_cast<int16_t>(i);

@@ -103,6 +103,7 @@ bool is_fake(PyObject* object) {
 }
 
 void mend_fake(PyObject* tensor) {
+  if (!THPVariable_CheckExact(tensor)) return;
   auto* impl = THPVariable_Unpack(tensor).unsafeGetTensorImpl();
   if (is_fake_impl(impl) && impl->device().is_meta()) repair_fake(impl);
 }

@@ -12,7 +12,7 @@ py::Ref fake_from_real(PyObject* tensor);
 bool is_fake(PyObject* object);  // a fake tensor made here
 
 // Attributes that reach around the dispatcher (`.data`, also after being assigned) give fakes that say they are on "meta": this puts the
-// device back. For other tensors it does nothing. The next operator that sees such a fake does it by itself.
+// device back. For anything else it does nothing. The next operator that sees such a fake does it by itself.
 void mend_fake(PyObject* tensor);
 
 // While one lives, every torch operator called on this thread, factories too, runs on fakes: shapes are computed, no kernel runs.
