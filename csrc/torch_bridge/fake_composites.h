@@ -1,4 +1,5 @@
-// Composite operators that PyTorch splits up above the Fake key and whose CPU code reads data on the way: met one level higher.
+// Composite operators that PyTorch splits up above the Fake key and whose code there reads data or makes tensors in its own ways: met one
+// level higher.
 #pragma once
 #include <string>
 

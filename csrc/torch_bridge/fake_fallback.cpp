@@ -4,6 +4,7 @@
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "torch_bridge/fake_constant.h"
 #include "torch_bridge/fake_errors.h"
 #include "torch_bridge/fake_meta.h"
 #include "torch_bridge/fake_table.h"
@@ -94,7 +95,16 @@ void check_writes_no_real_tensor(const c10::OperatorHandle& op, const Entry& ent
   }
 }
 
-void make_result_fake(at::Tensor& result, c10::Device device, bool guard) {
+// Any of the arguments may be the one written to or viewed; what is forgotten needlessly costs a graph break at worst.
+void forget_constants(const Stack& stack, size_t base) {
+  for (size_t i = base; i < stack.size(); ++i) {
+    if (!stack[i].isTensor()) continue;
+    auto* impl = stack[i].unsafeToTensorImpl();
+    if (is_fake_impl(impl)) forget_constant(impl);
+  }
+}
+
+void make_result_fake(at::Tensor& result, c10::Device device, bool guard, bool constant) {
   if (!result.defined()) return;
   auto* impl = result.unsafeGetTensorImpl();
   if (is_fake_impl(impl)) {
@@ -103,7 +113,9 @@ void make_result_fake(at::Tensor& result, c10::Device device, bool guard) {
     if (!device.is_meta()) make_fake(impl, device, guard);
   } else {
     // A kernel that skipped the dispatcher made a real tensor: only its geometry is wanted.
-    result = fake_like_real(result, impl->device());
+    at::Tensor fake = fake_like_real(result, impl->device());
+    if (constant) remember_constant(fake.unsafeGetTensorImpl(), result);
+    result = std::move(fake);
   }
 }
 
@@ -113,13 +125,13 @@ void make_results_fake(const Entry& entry, Stack& stack, c10::Device device) {
     c10::IValue& value = stack[i];
     if (value.isTensor()) {
       at::Tensor tensor = std::move(value).toTensor();
-      make_result_fake(tensor, device, guard);
+      make_result_fake(tensor, device, guard, entry.lifts_constants);
       value = std::move(tensor);
     } else if (value.isTensorList()) {
       c10::List<at::Tensor> list = value.toTensorList();
       for (size_t j = 0; j < list.size(); ++j) {
         at::Tensor tensor = list.get(j);
-        make_result_fake(tensor, device, guard);
+        make_result_fake(tensor, device, guard, false);
         list.set(j, std::move(tensor));
       }
     }
@@ -128,7 +140,8 @@ void make_results_fake(const Entry& entry, Stack& stack, c10::Device device) {
 
 void run_on_twins(const c10::OperatorHandle& op, const Entry& entry, Stack* stack, size_t base, c10::Device device) {
   Twins twins(entry.shares_storage);
-  for (size_t i = base; i < stack->size(); ++i) twins.replace_argument((*stack)[i]);
+  const at::Tensor first = entry.argument_count > 0 && (*stack)[base].isTensor() ? (*stack)[base].toTensor() : at::Tensor();
+  for (size_t i = base; i < stack->size(); ++i) twins.replace_argument((*stack)[i], first);
   {
     const RuleDevice rule_device(device);
     entry.kernel.callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
@@ -158,6 +171,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   }
   if (entry.on_twins && entry.pin_argument >= 0) (*stack)[base + static_cast<size_t>(entry.pin_argument)] = c10::IValue();
   const c10::Device device = common.get();
+  if (entry.written_mask != 0 || (entry.shares_storage && !entry.lifts_constants)) forget_constants(*stack, base);
 
   const IncludeFakeKey include;
   switch (entry.origin) {

@@ -43,6 +43,7 @@ void resolve(const c10::OperatorHandle& op, Entry& entry) {
     if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) entry.written_mask |= uint64_t{1} << i;
   }
   entry.shares_storage = is_view(schema);
+  entry.lifts_constants = op.operator_name() == c10::OperatorName("aten::lift_fresh", "");
 
   const bool pytorch_own = op.operator_name().getNamespace() == "aten";
   const auto use = [&](Origin origin, const c10::KernelFunction* kernel) {

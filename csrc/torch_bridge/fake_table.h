@@ -29,10 +29,11 @@ struct Entry {
   uint16_t return_count = 0;
   int16_t device_argument = -1;
   int16_t pin_argument = -1;
-  bool shares_storage = false;  // a view: the twin must have the storage of the tensor it stands for
-  bool mixes_devices = false;   // copy_ and its kind
-  bool on_twins = false;        // kRule and kMeta
-  uint64_t written_mask = 0;    // bit i: argument i is written to
+  bool shares_storage = false;   // a view: the twin must have the storage of the tensor it stands for
+  bool lifts_constants = false;  // lift_fresh: how PyTorch hands on a tensor that it made of Python numbers
+  bool mixes_devices = false;    // copy_ and its kind
+  bool on_twins = false;         // kRule and kMeta
+  uint64_t written_mask = 0;     // bit i: argument i is written to
   std::atomic<uint64_t> calls{0};
 
   // A plain load and store: counts are for reports, and a lost update between threads is cheaper than a locked instruction.

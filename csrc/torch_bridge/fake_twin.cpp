@@ -4,6 +4,9 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/List.h>
 
+#include <algorithm>
+
+#include "torch_bridge/fake_constant.h"
 #include "torch_bridge/fake_errors.h"
 
 namespace pellucid::bridge {
@@ -17,13 +20,22 @@ at::Tensor plain_copy(const at::Tensor& tensor) {
   return copy;
 }
 
+// A real tensor's storage without the data: as many bytes, and guarded, because views of it become fakes.
+c10::Storage empty_storage_like(const at::Tensor& tensor) {
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(),
+                                                       c10::GetAllocator(c10::kMeta), true);
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(kNoValues);
+  return c10::Storage(std::move(storage));
+}
+
 at::Tensor plain_alias(const at::Tensor& tensor) {
   // View kernels copy the key set of what they view: without the autograd keys the view would be an inference tensor.
   c10::DispatchKeySet keys(c10::DispatchKey::Meta);
   if (!tensor.is_inference()) {
     keys = keys | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView) | c10::DispatchKeySet(c10::DispatchKey::AutogradMeta);
   }
-  at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(at::TensorImpl::VIEW, c10::Storage(tensor.storage()), keys, tensor.dtype());
+  c10::Storage storage = is_fake_impl(tensor.unsafeGetTensorImpl()) ? tensor.storage() : empty_storage_like(tensor);
+  at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(at::TensorImpl::VIEW, std::move(storage), keys, tensor.dtype());
   auto* impl = alias.unsafeGetTensorImpl();
   impl->set_storage_offset(tensor.storage_offset());
   impl->set_sizes_and_strides(tensor.sizes(), tensor.strides());
@@ -32,12 +44,24 @@ at::Tensor plain_alias(const at::Tensor& tensor) {
 
 at::Tensor make_twin(const at::Tensor& tensor, bool share) {
   const auto* impl = tensor.unsafeGetTensorImpl();
-  at::Tensor twin = share && is_fake_impl(impl) ? plain_alias(tensor) : plain_copy(tensor);
+  at::Tensor twin = share ? plain_alias(tensor) : plain_copy(tensor);
   auto* twin_impl = twin.unsafeGetTensorImpl();
   if (tensor.is_conj()) twin_impl->_set_conj(true);
   if (tensor.is_neg()) twin_impl->_set_neg(true);
   if (impl->is_wrapped_number()) twin_impl->set_wrapped_number(true);
   return twin;
+}
+
+// What indexing does with a mask first: one vector of positions for each of its dimensions.
+void push_positions(const at::Tensor& mask, const at::Tensor& indexed, c10::List<std::optional<at::Tensor>>& indices) {
+  const auto first = static_cast<int64_t>(indices.size());
+  for (int64_t dim = 0; dim < mask.dim(); ++dim) {
+    TORCH_CHECK_INDEX(first + dim < indexed.dim() && mask.size(dim) == indexed.size(first + dim), "The shape of the mask ", mask.sizes(),
+                      " at index ", dim, " does not match the shape of the indexed tensor ", indexed.sizes(), " at index ", first + dim);
+  }
+  const bool* values = mask.const_data_ptr<bool>();
+  const int64_t count = std::count(values, values + mask.numel(), true);
+  for (int64_t dim = 0; dim < mask.dim(); ++dim) indices.push_back(at::Tensor(at::detail::empty_meta({count}, at::kLong)));
 }
 
 bool needs_twin(const at::Tensor& tensor) {
@@ -77,7 +101,7 @@ const at::Tensor& Twins::twin_of(const at::Tensor& original) {
   return pairs_.back().twin;
 }
 
-void Twins::replace_argument(c10::IValue& argument) {
+void Twins::replace_argument(c10::IValue& argument, const at::Tensor& indexed) {
   if (argument.isTensor()) {
     const at::Tensor& tensor = argument.toTensor();
     if (needs_twin(tensor)) argument = twin_of(tensor);
@@ -92,6 +116,12 @@ void Twins::replace_argument(c10::IValue& argument) {
         list.push_back(std::nullopt);
       } else {
         const at::Tensor& tensor = item.toTensor();
+        if (tensor.defined() && tensor.scalar_type() == at::kBool) {
+          if (const at::Tensor mask = constant_of(tensor.unsafeGetTensorImpl()); mask.defined()) {
+            push_positions(mask, indexed, list);
+            continue;
+          }
+        }
         list.push_back(needs_twin(tensor) ? twin_of(tensor) : tensor);
       }
     }

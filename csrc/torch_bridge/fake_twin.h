@@ -25,7 +25,8 @@ class Twins {
   // `share`: twins have the originals' storages (views); otherwise storages of their own, because kernels compare data pointers.
   explicit Twins(bool share) : share_(share) {}
 
-  void replace_argument(c10::IValue& argument);
+  // `indexed`: what a list of indices, should the argument be one, is applied to.
+  void replace_argument(c10::IValue& argument, const at::Tensor& indexed);
 
   // In-place and out= results are the originals again, resized if the kernel resized the twin. True if `result` was a twin.
   bool restore(at::Tensor& result) const;

@@ -17,6 +17,12 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, con
   return weights.dim() == 1 ? make({samples}, at::kLong) : make({weights.size(0), samples}, at::kLong);
 }
 
+Tensor& randperm_out(int64_t count, const std::optional<at::Generator>& /*generator*/, Tensor& out) {
+  TORCH_CHECK(count >= 0, "n must be non-negative, got", count);
+  set_output(out, {count});
+  return out;
+}
+
 int64_t triangle(int64_t rows, int64_t columns, int64_t offset) {
   int64_t count = 0;
   for (int64_t row = 0; row < rows; ++row) count += std::clamp<int64_t>(row + 1 + offset, 0, columns);
@@ -38,6 +44,7 @@ Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset, std::optional
 void add_factories(Table& table) {
   table.add("scalar_tensor", "", TORCH_FN(scalar_tensor));
   table.add("multinomial", "", TORCH_FN(multinomial));
+  table.add("randperm", "generator_out", TORCH_FN(randperm_out));
   table.add("tril_indices", "", TORCH_FN(tril_indices));
   table.add("triu_indices", "", TORCH_FN(triu_indices));
 }

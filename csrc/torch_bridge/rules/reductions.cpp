@@ -59,6 +59,12 @@ std::tuple<Tensor, Tensor> along_dim(const Tensor& x, int64_t dim, bool keepdim)
   return {make(sizes, x.scalar_type()), make(sizes, at::kLong)};
 }
 
+std::tuple<Tensor&, Tensor&> kth_along_dim_out(const Tensor& x, int64_t k, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {
+  const int64_t size = x.dim() > 0 ? x.size(dim) : 1;
+  TORCH_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ", dim);
+  return along_dim_out(x, dim, keepdim, values, indices);
+}
+
 Tensor histogram(const Tensor& x, int64_t bins, const Scalar& /*min*/, const Scalar& /*max*/) {
   TORCH_CHECK(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");
   return make({bins}, x.scalar_type());
@@ -105,6 +111,7 @@ void add_reductions(Table& table) {
   table.add("nanmedian", "", TORCH_FN(whole));
   table.add("median", "dim_values", TORCH_FN(along_dim_out));
   table.add("nanmedian", "dim_values", TORCH_FN(along_dim_out));
+  table.add("kthvalue", "values", TORCH_FN(kth_along_dim_out));
   table.add("mode", "", TORCH_FN(along_dim));
   table.add("histc", "", TORCH_FN(histogram));
   table.add("count_nonzero", "dim_IntList", TORCH_FN(count_nonzero));

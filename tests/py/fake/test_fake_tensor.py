@@ -192,6 +192,50 @@ def test_data_attribute_is_mended_by_the_next_operator():
     assert (x.data + x).device.type == "cpu"
 
 
+def test_masks_known_in_the_program():
+    x = fake(torch.randn(4, 5))
+    with _core.FakeScope():
+        assert x[[True, False, True, True]].shape == (3, 5)
+        assert x[torch.tensor([[True, False, False, True, False]] * 4)].shape == (8,)
+        with pytest.raises(IndexError):
+            x[[True, False]]
+        mask = torch.tensor([True, False, True, True])
+        assert x[mask].shape == (3, 5)
+        y = x.clone()
+        y[mask] = torch.zeros(3, 5)
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            y[mask] = torch.zeros(2, 5)
+
+
+def change_view(mask):
+    mask[0] = False
+
+
+def change_data(mask):
+    mask.data[0] = False
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "change", [lambda m: m.fill_(False), lambda m: torch.logical_not(m, out=m), lambda m: m.view(2, 2).zero_(), change_view, change_data]
+)
+def test_masks_are_forgotten_when_changed(change, context):
+    x = fake(torch.randn(4, 5))
+    with context(), _core.FakeScope():
+        mask = torch.tensor([True, False, True, True])
+        change(mask)
+        with pytest.raises(_core.DataDependentError):
+            x[mask]
+
+
+def test_one_hot():
+    x = fake(torch.zeros(3, 4, dtype=torch.long))
+    with _core.FakeScope():
+        assert nn.functional.one_hot(x, 7).shape == (3, 4, 7)
+        with pytest.raises(_core.DataDependentError):
+            nn.functional.one_hot(x)
+
+
 def test_devices():
     with _core.FakeScope():
         cuda = torch.ops.aten.empty.memory_format([4, 8], device=torch.device("cuda"))  # torch.empty would initialise CUDA

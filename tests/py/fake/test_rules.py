@@ -79,6 +79,7 @@ def reductions():
     yield from each(lambda x: torch.count_nonzero(x, (1,)), (4, 5))
     yield from each(torch.trace, (4, 5), dtypes=(torch.float32, torch.int32))
     yield from each(lambda x: torch.histc(x, 7, 0, 1), (4, 5))
+    yield from each(lambda x: torch.kthvalue(x, 2, 1), (4, 5), (2, 3, 4, 5))
     for function in (torch.median, torch.nanmedian, torch.mode):
         yield from each(lambda x, f=function: f(x, 1), (4, 5, 6), dtypes=(torch.float32, torch.int64))
         yield from each(lambda x, f=function: f(x, -1, True), (4, 5))
@@ -220,6 +221,7 @@ def factories():
         for offset in (-2, 0, 1, 7):
             yield lambda s=shape, o=offset: torch.tril_indices(*s, o), ()
             yield lambda s=shape, o=offset: torch.triu_indices(*s, o, dtype=torch.int32), ()
+    yield torch.randperm, (5,)
     yield torch.multinomial, (torch.rand(5), 3)
     yield torch.multinomial, (torch.rand(2, 5), 7, True)
 
