@@ -30,7 +30,6 @@ constexpr FileRule kFileRules[] = {
     {Where::kTorch, "nn/functional.py", nullptr},
     {Where::kTorch, "nn/utils/", nullptr},
     {Where::kTorch, "nn/init.py", nullptr},
-    {Where::kTorch, "optim/", nullptr},
     {Where::kTorch, "distributions/", nullptr},
     {Where::kTorch, "functional.py", nullptr},
     {Where::kTorch, "", kTorchInternals},

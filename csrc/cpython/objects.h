@@ -121,13 +121,21 @@ inline Py_ssize_t dict_pointer_offset(PyTypeObject* type) {
   return type->tp_dictoffset > 0 ? type->tp_dictoffset : 0;
 }
 
+// The same for one object: instances of variable size (subclasses of int and tuple) keep it behind their items (_PyObject_GetDictPtr).
+inline Py_ssize_t dict_pointer_offset(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_dictoffset >= 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return dict_pointer_offset(type);
+  const Py_ssize_t items = Py_SIZE(object);
+  return type->tp_dictoffset + static_cast<Py_ssize_t>(_PyObject_VAR_SIZE(type, items < 0 ? -items : items));
+}
+
 inline PyObject* read_pointer(PyObject* object, Py_ssize_t offset) {
   return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 
 // The instance dictionary if it exists as an object (borrowed); null also for instances that keep their values inline.
 inline PyObject* instance_dict(PyObject* object) {
-  Py_ssize_t offset = dict_pointer_offset(Py_TYPE(object));
+  Py_ssize_t offset = dict_pointer_offset(object);
   return offset != 0 ? read_pointer(object, offset) : nullptr;
 }
 
@@ -138,7 +146,7 @@ Lookup find_in_instance(PyObject* object, Key& key, Equal equal, PyObject** valu
   PyTypeObject* type = Py_TYPE(object);
   PyObject* dict = instance_dict(object);
   if (dict != nullptr) return find_in_dict(dict, key, equal, value);
-  if (!(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return type->tp_dictoffset < 0 ? Lookup::kUnsure : Lookup::kAbsent;
+  if (!(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return Lookup::kAbsent;
   auto* values = reinterpret_cast<PyObject* const*>(read_pointer(object, kInlineValuesOffset));
   if (values == nullptr) return Lookup::kAbsent;
   const auto* keys = reinterpret_cast<const DictKeys*>(reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys);

@@ -138,7 +138,7 @@ Status Compiler::edge_of(Node& node) {
   bool constant = node.base->status == Status::kConstant;
   switch (source->kind) {
     case Kind::kInstanceItem:
-      return constant && cpython::dict_pointer_offset(Py_TYPE(base)) != 0 ? Status::kTracked : Status::kPerCall;
+      return constant && cpython::dict_pointer_offset(base) != 0 ? Status::kTracked : Status::kPerCall;
     case Kind::kDictItem:
       return constant && PyDict_Check(base) ? Status::kTracked : Status::kPerCall;
     case Kind::kAttr: {

@@ -318,7 +318,7 @@ bool Compiler::lower_key(const Guard& guard, Node& node) {
   if (node.status == Status::kConstant) {
     PyTypeObject* type = Py_TYPE(node.value.get());
     if (instance && cpython::dict_pointer_offset(type) == 0 && type->tp_dictoffset == 0) return ensure_constant(node) && pin_type(node);
-    if (instance ? cpython::dict_pointer_offset(type) != 0 : PyDict_Check(node.value.get())) {
+    if (instance ? type->tp_dictoffset != 0 : PyDict_Check(node.value.get())) {
       Expected* plan = instance ? plan_instance(node) : plan_dict(node);
       return plan != nullptr && add_entry(*plan, guard.payload.get(), checks) != SIZE_MAX;
     }

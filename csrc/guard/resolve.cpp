@@ -180,7 +180,7 @@ py::Ref step(const Source* source, PyObject* object, const FrameView& frame) {
     case Kind::kTypeOf:
       return py::Ref::share(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     case Kind::kDictOf: {
-      if (cpython::dict_pointer_offset(Py_TYPE(object)) == 0) return {};
+      if (cpython::dict_pointer_offset(object) == 0) return {};
       return py::Ref::steal(PyObject_GenericGetDict(object, nullptr));
     }
     case Kind::kDefault: {

@@ -73,7 +73,7 @@ Expected* Compiler::plan_instance(Node& owner) {
   // Makes the dictionary of an instance that keeps its values inline: only a dictionary has a tag. The program cannot tell.
   py::Ref dict = py::Ref::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) return nullptr;
-  if (!pin_pointer(owner, cpython::dict_pointer_offset(Py_TYPE(object)), dict.get())) return nullptr;
+  if (!pin_pointer(owner, cpython::dict_pointer_offset(object), dict.get())) return nullptr;
   return &dict_plans_[dict.get()];
 }
 
