@@ -1,6 +1,7 @@
 // The call path: guard check, run, trampoline, and the frame hook's callback. The cold side (capture) is core_capture.cpp.
 #include "module/core_call.h"
 
+#include "cache/lookup.h"
 #include "module/core_capture.h"
 #include "py/ref.h"
 
@@ -80,27 +81,9 @@ Plan run_entry(cache::GuardedCode& entry, PyObject* function, Target target) {
   return Plan(entry, target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function)));
 }
 
-// The newest hit first, then the others.
-guard::Verdict find(cache::CodeCache& cache, const guard::FrameView& frame, cache::GuardedCode*& found) {
-  size_t count = cache.entries.size();
-  if (count == 0) return guard::Verdict::kMiss;
-  uint32_t first = cache.most_recent < count ? cache.most_recent : 0;
-  for (size_t i = 0; i < count; i++) {
-    uint32_t at = i == 0 ? first : static_cast<uint32_t>(i <= first ? i - 1 : i);
-    cache::GuardedCode* entry = cache.entries[at].get();
-    if (!entry->guards->valid()) continue;
-    guard::Verdict verdict = entry->guards->check(frame);
-    if (verdict == guard::Verdict::kMiss) continue;
-    if (verdict == guard::Verdict::kHit) cache.most_recent = at;
-    found = entry;
-    return verdict;
-  }
-  return guard::Verdict::kMiss;
-}
-
 Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count, Target target) {
   cache::GuardedCode* entry = nullptr;
-  switch (find(*cache, {function, locals}, entry)) {
+  switch (cache::find(*cache, {function, locals}, entry)) {
     case guard::Verdict::kHit:
       entry->hits++;
       return run_entry(*entry, function, target);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cache/lookup.h"
 #include "py/ref.h"
 
 namespace pellucid::module {
@@ -77,17 +78,6 @@ py::Ref failures(const cache::CodeCache& cache, const guard::FrameView& frame) {
   return list;
 }
 
-void drop_invalid(cache::CodeCache& cache) {
-  std::vector<std::shared_ptr<cache::GuardedCode>> dropped;  // freed after the cache is whole again
-  std::erase_if(cache.entries, [&dropped](const std::shared_ptr<cache::GuardedCode>& entry) {
-    if (entry->guards->valid()) return false;
-    cache::retire(entry);
-    dropped.push_back(entry);
-    return true;
-  });
-  if (!dropped.empty()) cache.most_recent = 0;
-}
-
 // 0: below the limit; 1: at it; -1: an exception is set.
 int at_limit(const cache::CodeCache& cache) {
   py::Ref limit = event("cache_size_limit", "()");
@@ -127,8 +117,7 @@ Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& fram
       return internal_fault(*cache, what);
     }
   }
-  cache->most_recent = static_cast<uint32_t>(cache->entries.size());
-  cache->entries.push_back(entry);
+  cache::add(*cache, entry);
   return {Next::kRun, std::move(entry)};
 }
 
@@ -163,7 +152,7 @@ Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* loc
   std::copy(locals, locals + count, slots.begin());
   guard::FrameView frame{function, slots.data()};
 
-  drop_invalid(*cache);
+  cache::drop_invalid(*cache);
   if (!cache->entries.empty()) {
     int full = at_limit(*cache);
     if (full < 0) return {Next::kRaise, nullptr};

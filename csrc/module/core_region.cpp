@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "cache/lookup.h"
 #include "cache/skip_rules.h"
 #include "py/ref.h"
 
@@ -219,6 +220,7 @@ PyObject* describe_region(RegionObject* region) {
   for (const auto& cache : caches) {
     py::Ref entries = py::Ref::steal(PyList_New(0));
     if (!entries) return nullptr;
+    cache::drop_invalid(*cache);
     auto snapshot = cache->entries;
     for (const auto& entry : snapshot) {
       py::Ref described = py::Ref::steal(describe_entry(*entry));

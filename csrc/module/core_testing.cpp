@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "cache/lookup.h"
 #include "module/bindings.h"
 #include "module/core_call.h"
 #include "module/core_capture.h"
@@ -56,7 +57,7 @@ PyObject* testing_add_entry(PyObject*, PyObject* args) {
   }
   std::shared_ptr<cache::CodeCache> cache = cache_of(reinterpret_cast<RegionObject*>(region), original);
   if (cache == nullptr || !mark_transformed(code)) return nullptr;
-  cache->entries.push_back(make_entry(code, check, calls_python != 0));
+  cache::add(*cache, make_entry(code, check, calls_python != 0));
   Py_RETURN_NONE;
 }
 
