@@ -171,8 +171,9 @@ Status Compiler::edge_of(Node& node) {
 
 // What is kept of a guard for reports. Objects known by identity are held weakly by the program, never by the guard.
 bool Compiler::keep_guard(const Guard& guard) {
-  GuardInfo info{guard.kind,           guard.source, guard.other, guard.group,  guard.payload.get(),
-                 guard.expected.get(), {},           nullptr,     guard.number, guard.where};
+  GuardInfo info{guard.kind, guard.source, guard.other, guard.group, guard.payload.get(), guard.expected.get()};
+  info.number = guard.number;
+  info.where = guard.where;
   Holds& holds = program_.holds_;
   switch (guard.kind) {
     case Kind::kId:

@@ -54,6 +54,8 @@ bool Holds::hold(PyObject* object, bool verified) {
   return true;
 }
 
+bool Holds::holds(PyObject* object) const { return is_immortal(object) || held_.count(object) != 0; }
+
 bool Holds::keep(PyObject* object) {
   if (held_.insert(object).second) references_.push_back(py::Ref::share(object));
   return true;

@@ -14,11 +14,13 @@ class Holds {
   Holds() : valid_(std::make_shared<bool>(true)) {}
 
   // From now on the death of `object` makes valid() false; objects that cannot be referenced weakly are kept alive. `verified`: each
-  // check finds the object anew in a verified dictionary before it is touched, so a plain container there needs no reference at all.
+  // check finds the object anew in a verified dictionary before it is touched, so a plain container there needs no reference at all. (A new
+  // container at the old one's address is then taken for it, which nobody can tell: what is guarded in it is checked like before.)
   // False with an exception set on failure.
   bool hold(PyObject* object, bool verified);
 
-  bool keep(PyObject* object);  // a strong reference
+  bool keep(PyObject* object);         // a strong reference
+  bool holds(PyObject* object) const;  // whether it is alive as long as valid() says so
   bool valid() const { return *valid_; }
 
  private:

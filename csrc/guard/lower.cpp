@@ -225,6 +225,7 @@ bool Compiler::lower_id(const Guard& guard, Node& node) {
     entry.identical = object;
     entry.type = Py_TYPE(object);
     if (!program_.holds_.hold(object, !node.table->of_class)) return false;
+    if (!program_.holds_.holds(object)) program_.guards_[static_cast<size_t>(current_guard_)].type = Py_TYPE(object);
     return !class_can_change(object) || pin_type(node);
   }
   if (!program_.holds_.hold(object, false)) return false;

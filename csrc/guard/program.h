@@ -140,11 +140,19 @@ struct GuardInfo {  // a guard as it is kept for reports: objects known by ident
   std::vector<const source::Source*> group;
   PyObject* payload = nullptr;
   PyObject* expected = nullptr;
+  PyTypeObject* type = nullptr;  // kId of a container that nothing here keeps alive: its type, and `payload` may dangle
   py::Ref owned_payload;
   const bridge::TensorSpec* spec = nullptr;
   Py_ssize_t number = -1;
   UserLocation where;
 };
+
+struct TextValue {  // an object that texts name as V[i]
+  PyObject* object;
+  PyTypeObject* type;           // set: the object may be gone,
+  const source::Source* place;  // and is alive only if it is still found here (null: as the function's globals)
+};
+using TextValues = std::vector<TextValue>;
 
 class Program final : public GuardProgram {
  public:
@@ -180,8 +188,8 @@ class Program final : public GuardProgram {
   // explain.cpp
   Answer holds(const GuardInfo& guard, const FrameView& frame, std::string& why) const;
   // text.cpp
-  std::string guard_text(const GuardInfo& guard, std::vector<PyObject*>& values) const;
-  std::string whole_text(std::vector<PyObject*>& values) const;
+  std::string guard_text(const GuardInfo& guard, TextValues& values) const;
+  std::string whole_text(TextValues& values) const;
 
   Holds holds_;
   std::vector<Row> rows_;

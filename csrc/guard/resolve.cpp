@@ -48,6 +48,9 @@ bool generic_access(PyTypeObject* type) {
   return type->tp_getattro == PyObject_GenericGetAttr || type->tp_getattro == PyModule_Type.tp_getattro;
 }
 
+// Types made in C look at their own members before anything else, whatever their tp_getattro adds.
+bool members_first(PyTypeObject* type) { return generic_access(type) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE); }
+
 }  // namespace
 
 int key_equal(PyObject* left, PyObject* right) noexcept {
@@ -127,7 +130,7 @@ py::Ref c_getattr(PyObject* base, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) return {};
   PyTypeObject* type = Py_TYPE(base);
   PyObject* descriptor = cpython::type_lookup(type, name);
-  if (descriptor != nullptr && is_c_function_descriptor(Py_TYPE(descriptor)) && (generic_access(type) || PyType_Check(base))) {
+  if (descriptor != nullptr && is_c_function_descriptor(Py_TYPE(descriptor)) && (members_first(type) || PyType_Check(base))) {
     py::Ref keep = py::Ref::share(descriptor);
     py::Ref value = py::Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(type)));
     if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();  // an empty slot

@@ -68,16 +68,29 @@ bool has_literal(PyObject* object) {
   return true;
 }
 
-std::string value_of(PyObject* object, std::vector<PyObject*>& values) {
-  if (has_literal(object)) return source::plain_text(object);
+std::string named_value(const TextValue& value, TextValues& values) {
   size_t i = 0;
-  while (i < values.size() && values[i] != object) i++;
-  if (i == values.size()) values.push_back(object);
+  while (i < values.size() && values[i].object != value.object) i++;
+  if (i == values.size()) values.push_back(value);
   return "V[" + std::to_string(i) + "]";
 }
 
-std::string comment_of(PyObject* object) {
-  if (object == nullptr || has_literal(object)) return "";
+std::string value_of(PyObject* object, TextValues& values) {
+  if (has_literal(object)) return source::plain_text(object);
+  return named_value({object, nullptr, nullptr}, values);
+}
+
+// For the right side of `is`, where a literal would be another object.
+std::string object_of(PyObject* object, TextValues& values) {
+  if (object == Py_None || PyBool_Check(object)) return value_of(object, values);
+  return named_value({object, nullptr, nullptr}, values);
+}
+
+std::string comment_of(const TextValue& value) {
+  if (value.type != nullptr) return std::string("a ") + value.type->tp_name;
+  PyObject* object = value.object;
+  if (object == nullptr) return "";
+  if (has_literal(object)) return source::plain_text(object);
   if (PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
   if (PyFunction_Check(object)) {
     const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
@@ -92,7 +105,7 @@ std::string comment_of(PyObject* object) {
   return source::is_plain(object) ? source::plain_text(object) : std::string("a ") + Py_TYPE(object)->tp_name;
 }
 
-std::string expression(const source::Source* source, std::vector<PyObject*>& values) {
+std::string expression(const source::Source* source, TextValues& values) {
   using source::Kind;
   std::string base = source->base != nullptr ? expression(source->base, values) : "";
   auto call = [&](const char* helper, const std::string& argument = "") {
@@ -154,7 +167,7 @@ bool set_item(PyObject* dict, const char* key, PyObject* value) {  // takes the 
 }  // namespace
 
 // The guard as an expression; `values` collects the objects it names.
-std::string Program::guard_text(const GuardInfo& guard, std::vector<PyObject*>& values) const {
+std::string Program::guard_text(const GuardInfo& guard, TextValues& values) const {
   if (guard.kind == Kind::kGlobalLacks) return value_of(guard.payload, values) + " not in G";
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) {
     std::string text;
@@ -167,7 +180,9 @@ std::string Program::guard_text(const GuardInfo& guard, std::vector<PyObject*>& 
     case Kind::kType:
       return "type(" + value + ") is " + payload();
     case Kind::kId:
-      return value + " is " + payload();
+      // A container that only its verified place keeps alive may be gone: it is named, never touched.
+      if (guard.type != nullptr) return value + " is " + named_value({guard.payload, guard.type, guard.source}, values);
+      return value + " is " + object_of(guard.payload, values);
     case Kind::kEquals:
       return "equals(" + value + ", " + payload() + ")";
     case Kind::kLength:
@@ -206,9 +221,11 @@ std::string Program::guard_text(const GuardInfo& guard, std::vector<PyObject*>& 
   return "";
 }
 
-std::string Program::whole_text(std::vector<PyObject*>& values) const {
+std::string Program::whole_text(TextValues& values) const {
   std::string text = "def check(L, G, F):\n    if not global_state_is(" + bridge::global_state_text(state_) + "):\n        return False\n";
-  if (globals_ != nullptr) text += "    if G is not " + value_of(globals_, values) + ":  # the module's globals\n        return False\n";
+  if (globals_ != nullptr)
+    text +=
+        "    if G is not " + named_value({globals_, &PyDict_Type, nullptr}, values) + ":  # the module's globals\n        return False\n";
   for (const GuardInfo& guard : guards_) {
     size_t known = values.size();
     text += "    if not (" + guard_text(guard, values) + "):";
@@ -225,17 +242,27 @@ std::string Program::whole_text(std::vector<PyObject*>& values) const {
 
 std::string Program::check_fn_text() const {
   if (!valid()) return "def check(L, G, F):\n    return False  # a guarded object was freed\n";
-  std::vector<PyObject*> values;
+  TextValues values;
   return whole_text(values);
 }
 
 int Program::evaluate_text(const FrameView& frame) const {
   if (!valid()) return 0;
-  std::vector<PyObject*> values;
+  TextValues values;
   std::string text = whole_text(values);
   py::Ref held = py::Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
   if (!held) return -1;
-  for (size_t i = 0; i < values.size(); i++) PyTuple_SET_ITEM(held.get(), static_cast<Py_ssize_t>(i), Py_NewRef(values[i]));
+  for (size_t i = 0; i < values.size(); i++) {
+    py::Ref value;
+    if (values[i].type == nullptr) {
+      value = py::Ref::share(values[i].object);
+    } else {  // alive if it is still there, and otherwise anything else will do
+      value = values[i].place != nullptr ? resolve(values[i].place, frame) : py::Ref::share(PyFunction_GET_GLOBALS(frame.func));
+      if (value.get() != values[i].object) value = py::Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+      if (!value) return -1;
+    }
+    PyTuple_SET_ITEM(held.get(), static_cast<Py_ssize_t>(i), value.release());
+  }
   py::Ref locals = py::Ref::steal(PyDict_New());
   if (!locals) return -1;
   for (const source::Source& source : arena_->all()) {
@@ -281,7 +308,7 @@ PyObject* Program::describe() const {
   if (!list) return nullptr;
   bool alive = valid();
   for (const GuardInfo& guard : guards_) {
-    std::vector<PyObject*> values;
+    TextValues values;
     std::string text = alive ? guard_text(guard, values) : "(a guarded object was freed)";
     for (size_t i = 0; i < values.size(); i++) {  // V[i] says nothing outside the whole text
       std::string mark = "V[" + std::to_string(i) + "]", name = comment_of(values[i]);

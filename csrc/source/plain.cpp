@@ -7,11 +7,12 @@
 namespace pellucid::source {
 namespace {
 
-// Values of a static type without GC support hold no other objects, so comparing them cannot leave C: torch.device, torch.dtype.
+// Values of a static type without GC support hold no other objects, so comparing them, by value (torch.device) or by identity
+// (torch.dtype), cannot leave C.
 bool is_c_leaf(PyTypeObject* type) {
   return !(type->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_UNICODE_SUBCLASS |
                              Py_TPFLAGS_BYTES_SUBCLASS)) &&
-         type->tp_richcompare != nullptr && type->tp_richcompare != PyBaseObject_Type.tp_richcompare && type->tp_hash != nullptr;
+         type->tp_hash != nullptr && type->tp_hash != PyObject_HashNotImplemented;
 }
 
 bool is_singleton(PyObject* object) { return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented; }

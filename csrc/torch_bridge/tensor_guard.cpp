@@ -46,14 +46,20 @@ struct Peek : c10::TensorImpl {  // never instantiated: a derived class may name
            reinterpret_cast<char*>(&p->device_opt_) > reinterpret_cast<char*>(&p->data_type_) &&
            reinterpret_cast<char*>(&p->device_opt_) < reinterpret_cast<char*>(&p->key_set_);
   }
-  // All bits but allow_tensor_metadata_change_ and reserved_, which say nothing about the tensor's metadata.
+  // The bits that say something about metadata: not allow_tensor_metadata_change_ and reserved_, and not the bits that belong to no
+  // member, which constructors leave as they find them.
   static uint64_t meta_mask() {
     alignas(Peek) char bytes[sizeof(Peek)];
     std::memset(bytes, 0, sizeof bytes);
     auto* p = reinterpret_cast<Peek*>(bytes);
-    p->allow_tensor_metadata_change_ = true;
-    p->reserved_ = true;
-    return ~p->meta_word();
+    std::memset(static_cast<void*>(&p->data_type_), 0xff, sizeof p->data_type_);
+    std::memset(static_cast<void*>(&p->device_opt_), 0xff, sizeof p->device_opt_);
+    p->is_contiguous_ = p->storage_access_should_throw_ = p->is_channels_last_ = p->is_channels_last_contiguous_ = true;
+    p->is_channels_last_3d_ = p->is_channels_last_3d_contiguous_ = p->is_non_overlapping_and_dense_ = p->is_wrapped_number_ = true;
+    p->has_symbolic_sizes_strides_ = p->device_policy_ = p->layout_policy_ = p->custom_device_ = p->custom_layout_ = true;
+    p->python_custom_device_ = p->python_custom_layout_ = true;
+    p->sizes_strides_policy_ = p->custom_sizes_strides_ = p->python_custom_sizes_strides_ = 3;
+    return p->meta_word();
   }
 };
 

@@ -276,10 +276,6 @@ def global_state_is(
     import torch
 
     c: Any = torch._C
-    if torch_function_disabled == 0 and not c._is_torch_function_enabled():
-        return False
-    if torch_function_disabled == 2 and not c._is_torch_function_all_disabled():
-        return False
     return (
         str(torch.get_default_dtype()) == default_dtype
         and torch.is_grad_enabled() == grad_mode
@@ -287,6 +283,9 @@ def global_state_is(
         and c._is_fwd_grad_enabled() == forward_grad_mode
         and c._is_multithreading_enabled() == multithreading
         and c._is_view_replay_enabled() == view_replay
+        and c._is_torch_function_enabled() == (torch_function_disabled == 0)
+        and c._is_torch_function_all_disabled() == (torch_function_disabled == 2)
+        and c._peek_should_skip_torch_function() == torch_function_skip_next
         and c._len_torch_function_stack() == torch_function_modes
         and torch.are_deterministic_algorithms_enabled() == deterministic_algorithms
         and torch.is_deterministic_algorithms_warn_only_enabled() == deterministic_warn_only
