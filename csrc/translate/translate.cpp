@@ -59,6 +59,7 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
 
 Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced) {
   const bridge::StateScope outside;
+  Phases phases;
   InstructionTranslator t(root, forced);
   const Resume* resume = resume_of(root.code);
   Status started = t.start();
@@ -105,6 +106,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     return {from_failure(t, failure, region), false};
   }
 
+  phases.done("symbolic execution");
   outside.restore();  // the backend and the guards see torch's modes as the frame found them
   auto entry = std::make_shared<cache::GuardedCode>();
   entry->calls_python = codegen.calls_python();
@@ -117,16 +119,19 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     if (!compile_graph(t, std::move(finished), region, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
     if (!graph_callable) return {{Outcome::kRunAsIs, nullptr, "the backend failed"}, false};
   }
+  phases.done("graph and backend");
   t.guard_distinctness();
   entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
   CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
+  phases.done("guards");
   if (graph_callable) {
     graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get(), t.changes_state);
     if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
   }
   entry->code = codegen.assemble(graph_callable.get());
   if (!entry->code) return {{Outcome::kError, nullptr, {}}, false};
-  entry->report = make_report(t, broke, *entry);
+  phases.done("code");
+  entry->report = make_report(t, broke, *entry, phases);
   if (!entry->report) return {{Outcome::kError, nullptr, {}}, false};
   Result result{Outcome::kCaptured, entry, {}};
   return {result, false};

@@ -1,7 +1,7 @@
 """What the capture in C++ asks of Python: the call of a backend, exceptions and reports for people. Called by name from `_core`."""
 
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from pellucid import config, exc, logging
 
@@ -30,11 +30,34 @@ def raise_unsupported(row: Dict[str, Any]) -> None:
     raise exc.Unsupported(**row)
 
 
+def details_wanted() -> bool:
+    """Whether anybody reads what write_details() writes."""
+    return any(logging.enabled(artifact) for artifact in ("guards", "sources", "perf"))
+
+
+def write_details(code: CodeType, guards: List[Dict[str, Any]], program: str, sources: List[str], times: List[Tuple[str, float]]) -> None:
+    """The log records on one entry's guards, on what was read to make it, and on where the time went."""
+    place = _place(code)
+    if logging.enabled("guards"):
+        lines = [f"  {row['text']}" + (f"  # {row['filename']}:{row['line']}" if row.get("filename") else "") for row in guards]
+        logging.log("guards", "\n".join([f"{place}: {len(guards)} guards", *lines, "program:", program]))
+    if logging.enabled("sources"):
+        logging.log("sources", "\n".join([f"{place}: read from outside", *(f"  {name}" for name in sources)]))
+    if logging.enabled("perf"):
+        total = sum(seconds for _, seconds in times)
+        parts = ", ".join(f"{name} {seconds * 1e6:.0f} µs" for name, seconds in times)
+        logging.log("perf", f"{place}: captured in {total * 1e6:.0f} µs ({parts})")
+
+
+def _place(code: CodeType) -> str:
+    return f"{getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{code.co_firstlineno})"
+
+
 def report(
     code: CodeType, transformed: CodeType, graph_module: Any, breaks: List[Dict[str, Any]], operators: int, instructions: int
 ) -> Dict[str, Any]:
     """The report of one entry, after writing the log records that somebody reads."""
-    place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+    place = _place(code)
     if breaks and logging.enabled("graph_breaks"):
         for row in breaks:
             logging.log("graph_breaks", f"{place}: {exc.Unsupported(**row)}")
@@ -43,5 +66,6 @@ def report(
     if logging.enabled("bytecode"):
         from pellucid import _bytecode
 
-        logging.log("bytecode", f"{place}, as written:\n{_bytecode.to_text(code)}\ntransformed:\n{_bytecode.to_text(transformed)}")
+        before, after = (_bytecode.to_text(_bytecode.decode(which)) for which in (code, transformed))
+        logging.log("bytecode", f"{place}, as written:\n{before}\ntransformed:\n{after}")
     return {"breaks": breaks, "operators": operators, "instructions": instructions}
