@@ -53,13 +53,13 @@ bench:  ## side by side with torch._dynamo: table, JSON and plot
 
 lint: setup  ## layers, formatting, ruff, mypy
 	$(PY) tools/lint_layers.py
-	clang-format --dry-run -Werror $(CPP_FILES)
+	@echo clang-format of $(words $(CPP_FILES)) files; clang-format --dry-run -Werror $(CPP_FILES)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
 format:  ## clang-format and ruff over everything
-	clang-format -i $(CPP_FILES)
+	@clang-format -i $(CPP_FILES)
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix --select I .
 

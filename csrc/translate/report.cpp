@@ -44,7 +44,8 @@ bool write_details(InstructionTranslator& t, const cache::GuardedCode& entry, co
   py::Ref times = py::Ref::steal(PyList_New(0)), write = helper("write_details");
   if (!guards || !sources || !times || !write) return false;
   for (const source::Source& source : t.arena()->all()) {
-    py::Ref name = py::Ref::steal(PyUnicode_DecodeUTF8(source.name.data(), static_cast<Py_ssize_t>(source.name.size()), "backslashreplace"));
+    py::Ref name =
+        py::Ref::steal(PyUnicode_DecodeUTF8(source.name.data(), static_cast<Py_ssize_t>(source.name.size()), "backslashreplace"));
     if (!name || PyList_Append(sources.get(), name.get()) < 0) return false;
   }
   for (const auto& [phase, seconds] : phases.rows()) {
