@@ -132,6 +132,12 @@ Status Codegen::value(Variable* variable) {
 
 namespace {
 
+// The builtin container that an instance of a subclass extends: its methods keep what belongs to it.
+PyTypeObject* container_base(Variable* inner) {
+  if (auto* dict = as_dict(inner)) return dict->type;
+  return &PyList_Type;
+}
+
 bool allocates_like_object(PyTypeObject* type) { return type->tp_new == PyBaseObject_Type.tp_new; }
 
 }  // namespace
@@ -271,7 +277,7 @@ Status Codegen::build(Variable* variable) {
         for (Variable* argument : object->arguments) TRY(value(argument));
         load_call(object->arguments.size() + 1);
       } else if (object->inner) {
-        PyTypeObject* base = object->inner->kind == variables::Kind::kDict ? &PyDict_Type : &PyList_Type;
+        PyTypeObject* base = container_base(object->inner);
         emit(Op::PUSH_NULL);
         load_constant(type_object(base));
         load_name(Op::LOAD_ATTR, t_.intern("__new__"));
@@ -410,14 +416,27 @@ Status Codegen::fill_created() {
         if (item) TRY(store_attribute(name, item));
     } else if (auto* object = as_object(variable)) {
       if (object->inner) {
-        const bool is_dict = object->inner->kind == variables::Kind::kDict;
-        emit(Op::PUSH_NULL);
-        load_constant(reinterpret_cast<PyObject*>(is_dict ? &PyDict_Type : &PyList_Type));
-        load_name(Op::LOAD_ATTR, t_.intern(is_dict ? "update" : "extend"));
-        emit(Op::LOAD_FAST, slot);
-        TRY(value(object->inner));
-        load_call(2);
-        emit(Op::POP_TOP);
+        auto call_base = [&](const char* method) {
+          emit(Op::PUSH_NULL);
+          load_constant(reinterpret_cast<PyObject*>(container_base(object->inner)));
+          load_name(Op::LOAD_ATTR, t_.intern(method));
+          emit(Op::LOAD_FAST, slot);
+        };
+        if (auto* dict = as_dict(object->inner)) {
+          for (auto& [key, item] : dict->entries) {
+            if (!item) continue;
+            call_base("__setitem__");
+            TRY(value(dict_key_variable(t_, dict, key)));
+            TRY(value(item));
+            load_call(3);
+            emit(Op::POP_TOP);
+          }
+        } else {
+          call_base("extend");
+          TRY(value(object->inner));
+          load_call(2);
+          emit(Op::POP_TOP);
+        }
       }
       for (auto& attribute : object->attributes) {
         if (!attribute.value) continue;

@@ -14,12 +14,18 @@ using builtins::mro_lookup;
 
 std::string name_of(PyTypeObject* type) { return builtins::callable_name(reinterpret_cast<PyObject*>(type)); }
 
+bool is_dict_type(PyTypeObject* type) {
+  return type == &PyDict_Type || reinterpret_cast<PyObject*>(type) == builtins::library("collections", "OrderedDict") ||
+         reinterpret_cast<PyObject*>(type) == builtins::library("collections", "defaultdict");
+}
+
 // The class in the MRO whose C function makes the instances, as tp_new_wrapper's "static base": object for most.
 PyTypeObject* native_base(PyTypeObject* type) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); i++) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     PyObject* make = PyDict_GetItemString(base->tp_dict, "__new__");
     if (make != nullptr && PyCFunction_Check(make)) return base;
+    if (is_dict_type(base)) return base;  // OrderedDict and defaultdict inherit dict's
   }
   return &PyBaseObject_Type;
 }
@@ -30,11 +36,6 @@ ObjectVariable* new_object(Tracer& t, PyTypeObject* type, Variable* cls) {
   object->type = type;
   object->class_variable = cls;
   return object;
-}
-
-bool is_dict_type(PyTypeObject* type) {
-  return type == &PyDict_Type || reinterpret_cast<PyObject*>(type) == builtins::library("collections", "OrderedDict") ||
-         reinterpret_cast<PyObject*>(type) == builtins::library("collections", "defaultdict");
 }
 
 bool has_enum_metaclass(PyTypeObject* type) {
@@ -132,7 +133,8 @@ Answer new_builtin_instance(Tracer& t, PyTypeObject* base, Variable* cls, Argume
   }
   if (is_dict_type(base)) {
     if (type == base) return t.dict(type);
-    if (native != &PyDict_Type) return failure();  // filling it needs the order and factory that its own methods keep
+    if (native != &PyDict_Type && reinterpret_cast<PyObject*>(native) != builtins::library("collections", "OrderedDict"))
+      return failure();  // a factory would have to be set besides
     ObjectVariable* object = new_object(t, type, cls);
     object->inner = t.dict(native);
     return object;

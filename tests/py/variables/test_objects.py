@@ -3,7 +3,10 @@
 import collections
 import typing
 
+import pytest
 import torch
+
+import pellucid
 
 
 class Base:
@@ -328,3 +331,35 @@ def test_no_grad_objects(check, x):
         return y, z, w, y.requires_grad, z.requires_grad, w.requires_grad
 
     check(f, x.clone().requires_grad_())
+
+
+class Ordered(collections.OrderedDict):
+    """What model outputs are made of."""
+
+
+class Counted(collections.OrderedDict):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.made = len(self)
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__("last", key)
+
+
+@pytest.mark.parametrize("cls", [Ordered, Counted])
+def test_an_instance_of_an_ordered_dict_subclass_is_an_output(cls):
+    def f(x):
+        made = cls(a=x + 1)
+        made["b"] = x * 2
+        made["c"] = 3
+        made.move_to_end("a")
+        return made
+
+    captured = pellucid.optimize("eager", fullgraph=True)(f)
+    for _ in range(2):
+        x = torch.ones(2)
+        got, expected = captured(x), f(x)
+        assert type(got) is cls and list(got) == list(expected) == ["b", "c", "a"]
+        assert got.__dict__ == expected.__dict__
+        assert all(torch.equal(torch.as_tensor(got[key]), torch.as_tensor(expected[key])) for key in expected)
