@@ -20,13 +20,19 @@ namespace {
 
 constexpr auto kKey = c10::DispatchKey::DeferredInit;
 
-c10::DispatchKeySet below(c10::DispatchKeySet keys) { return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey); }
+// For calling the operator itself from its kernel here. Not a redispatch of the key set: PyTorch's Python dispatcher hands one kernel at
+// a time no keys but its own.
+class Below {
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_{kKey};
+};
 
 // Without gradients the CPU code of max_pool1d writes its result itself instead of calling an operator.
-at::Tensor max_pool1d(c10::DispatchKeySet keys, const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride,
-                      at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
+at::Tensor max_pool1d(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride, at::IntArrayRef padding,
+                      at::IntArrayRef dilation, bool ceil_mode) {
   const bool by_hand = x.device().is_cpu() && !(x.requires_grad() && at::GradMode::is_enabled());
-  if (!by_hand) return at::_ops::max_pool1d::redispatch(below(keys), x, kernel, stride, padding, dilation, ceil_mode);
+  const Below below;
+  if (!by_hand) return at::_ops::max_pool1d::call(x, kernel, stride, padding, dilation, ceil_mode);
   at::native::check_max_pool1d(x, kernel, stride, padding, dilation, ceil_mode);
   const int64_t step = stride.empty() ? kernel[0] : stride[0];
   const int64_t width = at::native::pooling_output_shape<int64_t>(x.size(-1), kernel[0], padding[0], step, dilation[0], ceil_mode);
@@ -38,8 +44,9 @@ at::Tensor max_pool1d(c10::DispatchKeySet keys, const at::Tensor& x, at::IntArra
 }
 
 // With the number of classes given, the CPU code looks at the values only to check them.
-at::Tensor one_hot(c10::DispatchKeySet keys, const at::Tensor& x, int64_t classes) {
-  if (classes <= 0 || x.numel() == 0) return at::_ops::one_hot::redispatch(below(keys), x, classes);
+at::Tensor one_hot(const at::Tensor& x, int64_t classes) {
+  const Below below;
+  if (classes <= 0 || x.numel() == 0) return at::_ops::one_hot::call(x, classes);
   TORCH_CHECK(x.scalar_type() == at::kLong, "one_hot is only applicable to index tensor of type LongTensor.");
   c10::SmallVector<int64_t, 6> sizes(x.sizes().begin(), x.sizes().end());
   sizes.push_back(classes);
@@ -48,8 +55,9 @@ at::Tensor one_hot(c10::DispatchKeySet keys, const at::Tensor& x, int64_t classe
 }
 
 // Views of another dtype that has no gradients are made by copying the TensorImpl, which forgets a fake's device.
-at::Tensor view_as_dtype(c10::DispatchKeySet keys, const at::Tensor& x, at::ScalarType dtype) {
-  at::Tensor view = at::_ops::view_dtype::redispatch(below(keys), x, dtype);
+at::Tensor view_as_dtype(const at::Tensor& x, at::ScalarType dtype) {
+  const Below below;
+  at::Tensor view = at::_ops::view_dtype::call(x, dtype);
   auto* impl = view.unsafeGetTensorImpl();
   if (is_fake_impl(impl) && impl->device().is_meta()) repair_fake(impl);
   return view;

@@ -236,6 +236,15 @@ def test_one_hot():
             nn.functional.one_hot(x)
 
 
+def test_python_dispatcher():
+    x = fake(torch.randn(2, 3, 8))
+    with _core.FakeScope(), torch._C._EnablePythonDispatcher():
+        assert (x + 1).relu().softmax(-1).shape == (2, 3, 8)
+        assert x.view(torch.int32).device.type == "cpu"
+        assert nn.functional.max_pool1d(x, 2).shape == (2, 3, 4)
+        assert nn.functional.one_hot(x.argmax(-1), 8).shape == (2, 3, 8)
+
+
 def test_devices():
     with _core.FakeScope():
         cuda = torch.ops.aten.empty.memory_format([4, 8], device=torch.device("cuda"))  # torch.empty would initialise CUDA
