@@ -14,6 +14,20 @@ using cpython::ThreadState;
 
 enum class Target : uint8_t { kFunction, kCode };  // what a caller runs: a function object, or code in the frame that is there
 
+// The entry was dropped while it ran. Freeing it may run Python code; an exception on its way out must survive that.
+void free_retired(cache::GuardedCode& entry) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  std::shared_ptr<cache::GuardedCode> last = std::move(entry.retired);
+  last.reset();
+  PyErr_Restore(type, value, traceback);
+}
+
+inline void end_run(cache::GuardedCode& entry) {
+  if (--entry.running == 0 && entry.retired != nullptr) [[unlikely]]
+    free_retired(entry);
+}
+
 // What to do with a call. With kRun the entry is running until the plan is gone.
 class Plan {
  public:
@@ -34,8 +48,7 @@ class Plan {
     return *this;
   }
   ~Plan() {
-    if (entry_ != nullptr && --entry_->running == 0 && entry_->retired != nullptr) [[unlikely]]
-      release();
+    if (entry_ != nullptr) end_run(*entry_);
   }
 
   Next next = Next::kAsWritten;
@@ -43,17 +56,13 @@ class Plan {
   bool calls_python = false;  // kRun: it may start frames that are to be looked at
 
  private:
-  // The entry was dropped while it ran. Freeing it may run Python code; an exception on its way out must survive that.
-  void release() {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    std::shared_ptr<cache::GuardedCode> last = std::move(entry_->retired);
-    last.reset();
-    PyErr_Restore(type, value, traceback);
-  }
-
   cache::GuardedCode* entry_ = nullptr;
 };
+
+// PyObject_Vectorcall for what is known to be a Python function.
+inline PyObject* call_function(PyObject* function, PyObject* const* locals, Py_ssize_t count) {
+  return reinterpret_cast<PyFunctionObject*>(function)->vectorcall(function, locals, static_cast<size_t>(count), nullptr);
+}
 
 PyObject* function_over(PyObject* code, PyObject* original) {
   py::Ref made = py::Ref::steal(PyFunction_New(code, PyFunction_GET_GLOBALS(original)));
@@ -62,14 +71,15 @@ PyObject* function_over(PyObject* code, PyObject* original) {
   return made.release();
 }
 
+inline bool goes_with(PyObject* transformed, PyObject* original) {
+  return transformed != nullptr && PyFunction_GET_GLOBALS(transformed) == PyFunction_GET_GLOBALS(original) &&
+         PyFunction_GET_CLOSURE(transformed) == PyFunction_GET_CLOSURE(original);
+}
+
 // The function object over an entry's code that goes with `original`'s globals and closure: the last one, or a new one.
 PyObject* function_for(cache::GuardedCode& entry, PyObject* original) {
-  PyObject* have = entry.function.get();
-  if (have != nullptr && PyFunction_GET_GLOBALS(have) == PyFunction_GET_GLOBALS(original) &&
-      PyFunction_GET_CLOSURE(have) == PyFunction_GET_CLOSURE(original)) [[likely]] {
-    Py_INCREF(have);
-    return have;
-  }
+  if (goes_with(entry.function.get(), original)) [[likely]]
+    return entry.function.new_ref();
   py::Ref made = py::Ref::steal(function_over(entry.code.get(), original));
   if (!made) return nullptr;
   py::Ref old = entry.function;  // freed when nothing of the entry is being touched
@@ -81,9 +91,10 @@ Plan run_entry(cache::GuardedCode& entry, PyObject* function, Target target) {
   return Plan(entry, target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function)));
 }
 
-Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count, Target target) {
-  cache::GuardedCode* entry = nullptr;
-  switch (cache::find(*cache, {function, locals}, entry)) {
+// What follows from a look-up.
+Plan plan_found(guard::Verdict verdict, cache::GuardedCode* entry, RegionObject* region, cache::CodeCache* cache, PyObject* function,
+                PyObject* const* locals, Py_ssize_t count, Target target) {
+  switch (verdict) {
     case guard::Verdict::kHit:
       entry->hits++;
       return run_entry(*entry, function, target);
@@ -95,6 +106,12 @@ Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyO
   if (cache->state != cache::State::kCapture) return Plan(Next::kAsWritten);
   Miss miss = capture_miss(region, function, locals, count);
   return miss.next == Next::kRun ? run_entry(*miss.entry, function, target) : Plan(miss.next);
+}
+
+Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count, Target target) {
+  cache::GuardedCode* entry = nullptr;
+  guard::Verdict verdict = cache::find(*cache, {function, locals}, entry);
+  return plan_found(verdict, entry, region, cache, function, locals, count, target);
 }
 
 // The arguments of a tail call live on in the frame of its callee alone: objects that the callee drops must die there.
@@ -271,11 +288,21 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
                      const OriginalCall& original) {
   if (*hook().busy != 0 && hook().thread()->in_capture) [[unlikely]]
     return PyObject_Vectorcall(original.function, original.arguments, original.nargsf, original.keywords);
-  Plan next = plan(region, cache, function, locals, count, Target::kFunction);
+  cache::GuardedCode* entry = nullptr;
+  guard::Verdict verdict = cache::find(*cache, {function, locals}, entry);
+  // Nobody has the hook, so no thread has a region: a whole graph is run and nothing else is touched.
+  if (verdict == guard::Verdict::kHit && *hook().busy == 0 && !entry->calls_python && goes_with(entry->function.get(), function))
+      [[likely]] {
+    entry->hits++;
+    entry->running++;
+    PyObject* result = call_function(entry->function.get(), locals, count);  // its frame takes a reference
+    end_run(*entry);
+    return result;
+  }
+  Plan next = plan_found(verdict, entry, region, cache, function, locals, count, Target::kFunction);
   if (next.next == Next::kAsWritten) return call_as_written(region, original);
   if (next.next == Next::kRaise) return nullptr;
-  if (!next.calls_python && *hook().busy == 0) [[likely]]  // a whole graph: the hook stays where it is
-    return PyObject_Vectorcall(next.target.get(), locals, static_cast<size_t>(count), nullptr);
+  if (!next.calls_python && *hook().busy == 0) return call_function(next.target.get(), locals, count);
   ActiveRegion active(next.calls_python ? region : nullptr);
   if (!active.ok()) return nullptr;
   PyObject* result = PyObject_Vectorcall(next.target.get(), locals, static_cast<size_t>(count), nullptr);

@@ -11,7 +11,6 @@ namespace pellucid::module {
 
 namespace {
 
-const cpython::HookApi* api = nullptr;
 std::unordered_set<RegionObject*>& live_regions() {
   static auto* regions = new std::unordered_set<RegionObject*>;  // never freed: code objects outlive static destruction
   return *regions;
@@ -113,6 +112,7 @@ PyObject* describe_entry(const cache::GuardedCode& entry) {
 
 }  // namespace
 
+const cpython::HookApi* hook_table = nullptr;
 PyTypeObject region_type = {PyVarObject_HEAD_INIT(nullptr, 0) "pellucid._core.Region"};
 
 bool ready_region_type() {
@@ -139,11 +139,9 @@ bool load_hook_api() {
                  cpython::HookApi::kVersion, table->version);
     return false;
   }
-  api = table;
+  hook_table = table;
   return true;
 }
-
-const cpython::HookApi& hook() { return *api; }
 
 PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic) {
   static uint64_t next_id = 1;
@@ -162,11 +160,11 @@ PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* option
 }
 
 CodeData* data_of(PyObject* code) {
-  if (auto* known = static_cast<CodeData*>(api->code_data(code))) return known;
+  if (auto* known = static_cast<CodeData*>(hook().code_data(code))) return known;
   auto data = std::make_unique<CodeData>();
   data->reason = cache::skip_reason(code);
   if (data->reason != nullptr) data->kind = CodeData::Kind::kSkip;
-  if (!api->set_code_data(code, data.get())) return nullptr;
+  if (!hook().set_code_data(code, data.get())) return nullptr;
   return data.release();
 }
 
@@ -200,7 +198,7 @@ void reset_region(RegionObject* region) {
   dropped.swap(*region->caches);  // freeing entries may run Python code, which may capture again
   for (const auto& [code, cache] : dropped) {
     for (const auto& entry : cache->entries) cache::retire(entry);
-    auto* data = static_cast<CodeData*>(api->code_data(code));
+    auto* data = static_cast<CodeData*>(hook().code_data(code));
     if (data == nullptr) continue;
     std::erase_if(data->rows, [region](const CodeData::Row& row) { return row.region == region; });
   }

@@ -36,7 +36,8 @@ struct CodeData {
 
 // Takes the hook's table out of pellucid._bytecode; false with an exception set. Everything else here expects that it succeeded.
 bool load_hook_api();
-const cpython::HookApi& hook();
+extern const cpython::HookApi* hook_table;
+inline const cpython::HookApi& hook() { return *hook_table; }
 
 PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic);
 

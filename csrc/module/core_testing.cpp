@@ -62,8 +62,8 @@ PyObject* testing_add_entry(PyObject*, PyObject* args) {
 }
 
 py::Ref& translate_callable() {
-  static py::Ref callable;
-  return callable;
+  static auto* callable = new py::Ref;  // never destroyed: the interpreter is gone before static objects are
+  return *callable;
 }
 
 // Asks the test: translate(function, code, arguments) gives ("captured", code, check, calls_python), ("skip", reason),
