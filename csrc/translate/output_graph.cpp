@@ -223,6 +223,8 @@ Answer InstructionTranslator::torch_operator(PyObject* target, PyObject* method_
     result = py::Ref::steal(method_name ? PyObject_VectorcallMethod(method_name, raw.data(), n, names.get())
                                         : PyObject_Vectorcall(target, raw.data(), n, names.get()));
   }
+  if (result && target == torch_types()->getattr && is_tensor(result.get()))
+    bridge::mend_fake(result.get());  // x.data skips the dispatcher
   if (!result) {
     if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return fatal();
     const bool data_dependent = bridge::is_data_dependent_error();

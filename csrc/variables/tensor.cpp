@@ -47,9 +47,8 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
     return t.constant(value.get());
   }
   if (is_one_of(text, kNodes)) {
-    static PyObject* getattr_function = PyObject_GetAttrString(PyImport_AddModule("builtins"), "getattr");
     Arguments arguments{{self, t.constant(name)}, {}};
-    return t.torch_operator(getattr_function, nullptr, arguments);
+    return t.torch_operator(torch_types()->getattr, nullptr, arguments);
   }
   if (text == "__class__") return t.known_object(reinterpret_cast<PyObject*>(self->type));
   if (text == "grad" || text == "_grad") {

@@ -39,7 +39,8 @@ bool fill(TorchTypes& t) {
          type(t.partial, "functools", "partial") && type(t.ordered_dict, "collections", "OrderedDict") &&
          type(t.default_dict, "collections", "defaultdict") && (t.module_getattr = lookup("torch.nn", "Module.__getattr__")) &&
          (t.module_setattr = lookup("torch.nn", "Module.__setattr__")) && (t.module_call = lookup("torch.nn", "Module.__call__")) &&
-         (t.torch = lookup("torch", "")) && type(t.inference_mode_context, "torch._C", "_InferenceMode") &&
+         (t.torch = lookup("torch", "")) && (t.getattr = lookup("builtins", "getattr")) &&
+         type(t.inference_mode_context, "torch._C", "_InferenceMode") &&
          (t.enter_inference_mode = lookup("torch.autograd.grad_mode", "_enter_inference_mode")) &&
          (t.exit_inference_mode = lookup("torch.autograd.grad_mode", "_exit_inference_mode"));
 }

@@ -12,6 +12,7 @@ struct TorchTypes {
   PyTypeObject *enum_meta, *partial;
   PyTypeObject *ordered_dict, *default_dict;
   PyObject *module_getattr, *module_setattr, *module_call;  // functions of torch.nn.Module
+  PyObject* getattr;                                        // the builtin: the target of x.T, x.data
   PyObject* torch;                                          // the module
 };
 
