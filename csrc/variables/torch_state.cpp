@@ -54,6 +54,7 @@ const Entry kEntries[] = {
     {"torch.compiler", "is_dynamo_compiling", StateKind::kFalse},
     {"torch.compiler", "is_exporting", StateKind::kFalse},
     {"torch._utils", "is_compiling", StateKind::kTrue},
+    {"pellucid.api", "is_compiling", StateKind::kTrue},
     {"torch._C", "_set_grad_enabled", StateKind::kSetGrad},
     {"torch", "set_autocast_enabled", StateKind::kSet},
     {"torch", "set_autocast_dtype", StateKind::kSet},

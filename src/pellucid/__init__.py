@@ -54,9 +54,12 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     module = _importlib.import_module(f"{__name__}.{submodule}")
-    value = module if attribute is None else getattr(module, attribute)
-    globals()[name] = value  # the next use is a plain lookup
-    return value
+    # From now on plain lookups, of the submodule's other names too: captured programs read these, and a lookup that runs Python code
+    # would end their graph.
+    for public, (owner, own_name) in _LAZY.items():
+        if owner == submodule:
+            globals()[public] = module if own_name is None else getattr(module, own_name)
+    return globals()[name]
 
 
 def __dir__() -> List[str]:

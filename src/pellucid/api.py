@@ -215,6 +215,8 @@ def graph_break(msg: str = "") -> None:
     """Ends the graph here when captured; does nothing otherwise."""
 
 
+graph_break._pellucid_graph_break = True  # type: ignore[attr-defined]  # what capture knows it by
+
 def is_compiling() -> bool:
     """True while this call is being captured, False when it runs."""
     return False
