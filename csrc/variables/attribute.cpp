@@ -100,7 +100,13 @@ Answer bind_class_value(Tracer& t, Variable* self, PyTypeObject* type, PyObject*
   if (kind == &PyStaticMethod_Type || kind == &PyClassMethod_Type) {
     py::Ref function = py::Ref::steal(PyObject_GetAttrString(value, "__func__"));
     if (!function) return t.raise_python_error();
-    Variable* callable = t.lazy(function.get(), from ? t.sources().keyed(SourceKind::kAttr, from, t.intern("__func__")) : nullptr);
+    const source::Source* source = from;
+    if (from && from->kind == SourceKind::kAttr) {  // read through the class: a staticmethod is the function then
+      if (kind == &PyClassMethod_Type) source = t.sources().derived(SourceKind::kBoundFunc, from);
+    } else if (from) {
+      source = t.sources().keyed(SourceKind::kAttr, from, t.intern("__func__"));
+    }
+    Variable* callable = t.lazy(function.get(), source);
     if (kind == &PyStaticMethod_Type) return callable;
     auto* method = t.make<BoundMethodVariable>();
     method->function = callable;
