@@ -134,14 +134,25 @@ Status Codegen::write_effects() {
   }
   PyObject* root_globals = t_.frames().empty() ? t_.root_globals() : t_.frames().front()->globals;
   for (auto& write : t_.global_writes) {
-    if (write.value) TRY(value(write.value));
-    if (write.globals == root_globals) {
-      load_name(write.value ? Op::STORE_GLOBAL : Op::DELETE_GLOBAL, write.name);
-    } else {
-      load_constant(write.globals);
-      load_constant(write.name);
-      emit(write.value ? Op::STORE_SUBSCR : Op::DELETE_SUBSCR);
+    auto finish = [&](bool store) {
+      if (write.globals == root_globals) {
+        load_name(store ? Op::STORE_GLOBAL : Op::DELETE_GLOBAL, write.name);
+      } else {
+        load_constant(write.globals);
+        load_constant(write.name);
+        emit(store ? Op::STORE_SUBSCR : Op::DELETE_SUBSCR);
+      }
+    };
+    if (write.value) {
+      TRY(value(write.value));
+      finish(true);
+      continue;
     }
+    if (write.stored) {  // there may be none to delete
+      load_constant(Py_None);
+      finish(true);
+    }
+    finish(false);
   }
   return Unit{};
 }

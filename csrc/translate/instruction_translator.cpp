@@ -477,7 +477,7 @@ Variable* InstructionTranslator::builtin(PyObject* name) {
 }
 
 Variable* InstructionTranslator::load_global(Frame& frame, PyObject* name) {
-  if (auto* written = written_global(frame.globals, name)) return written->value;
+  if (auto* written = written_global(frame.globals, name)) return written->value ? written->value : builtin(name);
   const bool of_root = frame.globals == PyFunction_GET_GLOBALS(root_.view.func);
   if (PyObject* value = PyDict_GetItemWithError(frame.globals, name)) {
     const auto* source =

@@ -101,7 +101,8 @@ class Tracer {
   struct GlobalWrite {
     PyObject* globals;
     PyObject* name;
-    Variable* value;
+    Variable* value;      // null: deleted
+    bool stored = false;  // and deleted later: no such name need have existed before
   };
   std::vector<GlobalWrite> global_writes;
   GlobalWrite* written_global(PyObject* globals, PyObject* name);

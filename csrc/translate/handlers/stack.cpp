@@ -126,10 +126,12 @@ OPCODE(DELETE_GLOBAL) {
   auto* written = t.written_global(frame.globals, name);
   const bool exists = written ? written->value != nullptr : PyDict_GetItemWithError(frame.globals, name) != nullptr;
   if (!exists) return t.raise_new(PyExc_NameError, "name '%U' is not defined", name);
-  if (written)
+  if (written) {
     written->value = nullptr;
-  else
+    written->stored = true;
+  } else {
     t.global_writes.push_back({frame.globals, name, nullptr});
+  }
   return Unit{};
 }
 
