@@ -81,7 +81,8 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
         number = t.restart->first;
       } else if (failure.kind == Failure::Kind::kSkip && t.frames().size() > 1) {
         number = t.frames()[t.frames().size() - 2]->number;  // the callee runs as a frame of its own
-      } else if (failure.kind == Failure::Kind::kBreak && t.handled_exception()) {
+      } else if (failure.kind == Failure::Kind::kBreak &&
+                 (t.handled_exception() || t.frames().back()->instruction().op == bytecode::Op::RERAISE)) {
         number = t.outermost(t.exception_origin());  // break where the exception came from: its handlers then run as written
       }
       if (number) {
