@@ -184,8 +184,17 @@ Answer module_object_attribute(Tracer& t, ObjectVariable* object, PyObject* name
   if (PyObject* value = PyDict_GetItemWithError(dict, name))
     return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
   if (name_is(name, "__dict__")) return t.lazy(dict, t.sources().derived(SourceKind::kDictOf, object->source));
-  if (PyDict_GetItemString(dict, "__getattr__"))
-    return t.fail(Reason::unsupported_attribute, "module attribute '" + text_of(name) + "' made on demand");
+  if (PyDict_GetItemString(dict, "__getattr__")) {
+    // PEP 562. Modules of torch and our own give what they would have imported, always the same object.
+    const char* module = PyModule_GetName(object->real);
+    const std::string_view text = module ? module : "";
+    if (text != "pellucid" && text.substr(0, 5) != "torch")
+      return t.fail(Reason::unsupported_attribute, "module attribute '" + text_of(name) + "' made on demand");
+    py::Ref value = py::Ref::steal(PyObject_GetAttr(object->real, name));
+    if (!value) return t.raise_python_error();
+    return t.known_object(value.get());
+  }
+  return t.fail(Reason::unsupported_attribute, "module attribute '" + text_of(name) + "' made on demand");
   return t.raise_new(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(object->real), name);
 }
 

@@ -133,6 +133,8 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
           t.guard(guard::Kind::kId, object->source, object->real);
           return call(t, t.lazy(wrapped.get(), t.sources().constant(wrapped.get())), std::move(arguments));
         }
+        if (std::string_view(object->type->tp_name) == "pellucid._core.DisabledFunction")
+          return t.fail(Reason::disabled_function, callable_name(object->real));
         if (PyWeakref_CheckRef(object->real) && arguments.only_positional(0, 0)) {
           // Known by identity, a weak reference stands for one object for as long as it lives.
           t.guard(guard::Kind::kId, object->source, object->real);

@@ -173,8 +173,27 @@ TorchRole torch_role(PyObject* callable) {
   return role;
 }
 
+namespace {
+
+// pellucid.allow_in_graph(f): by id, holding the function. Borrowed; null with an exception set.
+PyObject* allowed_in_graph() {
+  static PyObject* const allowed = [] {
+    py::Ref api = py::Ref::steal(PyImport_ImportModule("pellucid.api"));
+    return api ? PyObject_GetAttrString(api.get(), "allowed_in_graph") : nullptr;
+  }();
+  return allowed;
+}
+
+}  // namespace
+
 Answer call_torch(Tracer& t, PyObject* callable, Arguments& arguments, bool* handled) {
   *handled = true;
+  PyObject* allowed = allowed_in_graph();
+  if (!allowed) return t.fatal();
+  if (PyDict_GET_SIZE(allowed) > 0) {
+    py::Ref id = py::Ref::steal(PyLong_FromVoidPtr(callable));
+    if (id && PyDict_GetItemWithError(allowed, id.get())) return t.torch_operator(callable, nullptr, arguments);
+  }
   switch (torch_role(callable)) {
     case TorchRole::kState:
       return call_torch_state(t, callable, arguments);

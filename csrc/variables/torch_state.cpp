@@ -52,6 +52,7 @@ const Entry kEntries[] = {
     {"torch.onnx", "is_in_onnx_export", StateKind::kFalse},
     {"torch.compiler", "is_compiling", StateKind::kTrue},
     {"torch.compiler", "is_dynamo_compiling", StateKind::kFalse},
+    {"pellucid.api", "is_compiling", StateKind::kTrue},
     {"torch.compiler", "is_exporting", StateKind::kFalse},
     {"torch._utils", "is_compiling", StateKind::kTrue},
     {"pellucid.api", "is_compiling", StateKind::kTrue},

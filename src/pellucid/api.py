@@ -222,6 +222,8 @@ def is_compiling() -> bool:
     return False
 
 
+graph_break._pellucid_graph_break = True  # type: ignore[attr-defined]  # what capture looks for
+
 allowed_in_graph: Dict[int, Any] = {}  # by id, holding the function so that the id stays its own
 
 
