@@ -390,6 +390,7 @@ Status Codegen::inner_call(size_t level) {
   const bool innermost = level + 1 == frames.size();
   ResumeKey key;
   key.entry = innermost ? ResumeKey::Entry::kAt : ResumeKey::Entry::kByCall;
+  key.repeats = innermost;
   key.index = innermost ? frame.pc : frame.pc + 1;
   key.call_index = innermost ? -1 : frame.pc;
   key.bound = live(frame, key.index);

@@ -20,8 +20,8 @@ using bytecode::Op;
 constexpr int kVarArgs = 0x04, kVarKeywords = 0x08;  // co_flags
 
 bool same_shape(const ResumeKey& a, const ResumeKey& b) {
-  return a.entry == b.entry && a.call_index == b.call_index && a.stack_null == b.stack_null && a.bound == b.bound &&
-         a.lasti_slots == b.lasti_slots;
+  return a.entry == b.entry && a.repeats == b.repeats && a.call_index == b.call_index && a.stack_null == b.stack_null &&
+         a.bound == b.bound && a.lasti_slots == b.lasti_slots;
 }
 
 struct Registry {

@@ -19,6 +19,7 @@ struct ResumeKey {
   int index = 0;
   int call_index = -1;
   Entry entry = Entry::kAt;
+  bool repeats = false;          // `index` is where a caller's graph ended: its break was reported there
   std::vector<bool> stack_null;  // stack slots, bottom first: true: NULL, not passed
   std::vector<bool> bound;       // localsplus entries (free variables left out): true: passed and bound
   std::vector<int> lasti_slots;  // stack slots that hold the offset of an instruction (its index is passed here)

@@ -235,3 +235,12 @@ def test_a_decorated_function_is_captured():
     x = X.clone().requires_grad_()
     captured = pellucid.optimize("eager", fullgraph=True)(decorated)
     assert torch.equal(captured(x), decorated(x)) and not captured(x).requires_grad
+
+
+def test_a_break_in_a_callee_is_reported_once():
+    def callee(x):
+        show("callee")
+        return x + 1
+
+    explained = pellucid.explain(lambda x: callee(x * 2) * 3)(X)
+    assert explained.break_count == 1 and explained.graph_count == 3
