@@ -38,8 +38,8 @@ test: build  ## lints, C++ and Python unit tests, goldens, sanitizers; prints th
 bytecode-all: setup  ## _bytecode for every other CPython found, into src/pellucid
 	$(PY) tools/build_bytecode.py --jobs $(JOBS)
 
-sanitize: setup  ## C++ tests and the Python tests of the lower layers under AddressSanitizer and UBSan
-	$(PY) tools/run_suites.py --jobs $(JOBS) --only sanitizers
+sanitize: setup  ## everything under AddressSanitizer and UBSan, C++ tests and most Python tests (make test leaves out torch_bridge)
+	$(PY) tools/run_suites.py --jobs $(JOBS) --only sanitizers-all
 
 wheel: setup  ## dist/*.whl for this interpreter and torch
 	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .

@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Python tests that are worth their time under sanitizers: the layers that work on raw memory and need no torch.
-SANITIZED_AREAS = ("bytecode", "hook")
+# Python tests that are worth their time under sanitizers: of the layers that work on raw memory.
+SANITIZED_AREAS = ("bytecode", "hook", "frame", "guard", "variables")
+MORE_SANITIZED_AREAS = ("api", "capture", "fake", "graph", "logs", "polyfills")
 # Programs that are kept outside of the repository, and those of them that may miss the number of compiles they ask for (and nothing else).
 CASES = ROOT.parent / "shared" / "cases"
 MAY_MISS_COUNTS: FrozenSet[str] = frozenset()
@@ -139,10 +140,20 @@ def judge_cases(rows: List[Dict[str, Any]]) -> None:
 
 
 def sanitizers(jobs: int) -> None:
-    """AddressSanitizer and UBSan over the C++ tests and the Python tests of the lower layers."""
-    folder = ROOT / "build" / "asan"
+    """AddressSanitizer and UBSan over the C++ tests and some Python tests; torch_bridge is not instrumented."""
+    sanitize(jobs, ROOT / "build" / "asan", "OFF", SANITIZED_AREAS)
+
+
+def sanitizers_all(jobs: int) -> None:
+    """The same over everything: torch_bridge is instrumented too, and more Python tests run."""
+    sanitize(jobs, ROOT / "build" / "asan-all", "ON", SANITIZED_AREAS + MORE_SANITIZED_AREAS)
+
+
+def sanitize(jobs: int, folder: pathlib.Path, bridge: str, areas: Sequence[str]) -> None:
+    """Builds under sanitizers, then runs the C++ tests and areas of the Python tests."""
     if not (folder / "build.ninja").exists():
-        run(["cmake", "--preset", "asan", f"-DPython_EXECUTABLE={sys.executable}", "-DPELLUCID_CORE=ON"])
+        settings = [f"-DPython_EXECUTABLE={sys.executable}", "-DPELLUCID_CORE=ON", f"-DPELLUCID_SANITIZE_BRIDGE={bridge}"]
+        run(["cmake", "--preset", "asan", "-B", str(folder), *settings])
     run(["cmake", "--build", str(folder), "-j", str(jobs)])
     # Leaks: CPython and torch keep much for the life of a process. The new/delete check mistakes torch's allocations for ours.
     options = {
@@ -152,12 +163,11 @@ def sanitizers(jobs: int) -> None:
     }
     run(ctest(folder), options)
     package = sanitized_package(folder)
-    areas = [ROOT / "tests" / "py" / name for name in SANITIZED_AREAS if (ROOT / "tests" / "py" / name).is_dir()]
-    if areas:
-        preload = " ".join(compiler_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
-        env = {**options, "LD_PRELOAD": preload, "PYTHONPATH": str(package), "PELLUCID_SANITIZED": "1"}
-        search = "pythonpath=" + " ".join((str(package), "tools"))
-        all_commands(([sys.executable, "-m", "pytest", "-o", search, "-p", "no:cacheprovider", str(area)] for area in areas), env)
+    preload = " ".join(compiler_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
+    env = {**options, "LD_PRELOAD": preload, "PYTHONPATH": str(package), "PELLUCID_SANITIZED": "1"}
+    search = "pythonpath=" + " ".join((str(package), "tools"))
+    command = [sys.executable, "-m", "pytest", "-o", search, "-p", "no:cacheprovider", "-m", "not slow"]
+    all_commands(([*command, str(ROOT / "tests" / "py" / name)] for name in areas), env)
 
 
 def compiler_library(name: str) -> str:
@@ -187,15 +197,17 @@ SUITES: Dict[str, Callable[[int], None]] = {
     "fuzz": fuzz,
     "sanitizers": sanitizers,
 }
+ON_REQUEST: Dict[str, Callable[[int], None]] = {"sanitizers-all": sanitizers_all}  # only where named by --only
 
 
 def run_suite(name: str, jobs: int) -> Outcome:
     """Runs one suite with a headline; never raises for a failure of the suite."""
-    print(f"\n==== {name}: {(SUITES[name].__doc__ or '').partition(chr(10))[0]}", flush=True)
+    suite = SUITES.get(name) or ON_REQUEST[name]
+    print(f"\n==== {name}: {(suite.__doc__ or '').partition(chr(10))[0]}", flush=True)
     started = time.monotonic()
     error = None
     try:
-        SUITES[name](jobs)
+        suite(jobs)
     except SuiteError as failure:
         error = str(failure)
     seconds = time.monotonic() - started
@@ -206,10 +218,11 @@ def run_suite(name: str, jobs: int) -> Outcome:
 def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", action="append", choices=sorted(SUITES), help="may be given several times")
+    parser.add_argument("--only", action="append", choices=sorted([*SUITES, *ON_REQUEST]), help="may be given several times")
     parser.add_argument("--skip", action="append", choices=sorted(SUITES), default=[])
     options = parser.parse_args(arguments)
-    names = [name for name in SUITES if name not in options.skip and (options.only is None or name in options.only)]
+    wanted = [*SUITES] if options.only is None else [name for name in (*SUITES, *ON_REQUEST) if name in options.only]
+    names = [name for name in wanted if name not in options.skip]
     if not names:
         print("no suite left to run")
         return 1

@@ -217,6 +217,7 @@ def graph_break(msg: str = "") -> None:
 
 graph_break._pellucid_graph_break = True  # type: ignore[attr-defined]  # what capture knows it by
 
+
 def is_compiling() -> bool:
     """True while this call is being captured, False when it runs."""
     return False
