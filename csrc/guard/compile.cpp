@@ -143,6 +143,7 @@ Status Compiler::edge_of(Node& node) {
       return constant && PyDict_Check(base) ? Status::kTracked : Status::kPerCall;
     case Kind::kAttr: {
       if (!constant) return Status::kPerCall;
+      if (never_changes(base, source->key)) return Status::kConstant;
       if (PyModule_CheckExact(base)) {
         PyObject* dict = cpython::instance_dict(base);
         bool own = dict != nullptr && cpython::type_lookup(Py_TYPE(base), source->key) == nullptr;

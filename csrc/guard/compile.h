@@ -86,7 +86,8 @@ class Compiler {
   std::vector<PyObject*> regions_[5];
   std::map<PyObject*, Expected> dict_plans_;
   std::map<PyTypeObject*, Expected> type_plans_;
-  std::unordered_set<PyObject*> object_rows_, pinned_types_;
+  std::unordered_set<PyObject*> object_rows_;
+  std::unordered_map<PyObject*, Node*> pinned_types_;  // objects whose class the tables verify
   std::map<std::pair<PyObject*, Py_ssize_t>, size_t> other_rows_;
   std::vector<Node*> dict_nodes_;  // kDictOf of constants
   std::vector<std::pair<uint32_t, const bridge::TensorSpec*>> local_tensors_;

@@ -484,9 +484,7 @@ bool Compiler::finish() {
   for (Node* node : dict_nodes_) {
     OwnedDict& dict = owned[node->value.get()];
     if (set_.has(Kind::kId, node->source)) dict.pinned = true;
-    // Two slots of one dictionary cannot both follow it.
-    if (dict.slot >= 0 && node->slot >= 0) dict.pinned = true;
-    if (node->slot >= 0) dict.slot = static_cast<int32_t>(place(node->slot));
+    if (node->slot >= 0) dict.slots.push_back(static_cast<int32_t>(place(node->slot)));
   }
   auto owned_dict = [&](PyObject* pointer) {
     OwnedDict dict = owned[pointer];

@@ -110,10 +110,10 @@ struct OtherObjectRow {  // any pointer at any offset, for instance a module's d
   Py_ssize_t offset;
 };
 
-struct OwnedDict {         // the cold side of an object row: what follows when the object was given another __dict__
-  size_t dict = SIZE_MAX;  // its row in dicts_; SIZE_MAX: the pointer is not a dictionary
-  int32_t slot = -1;       // a slot that holds the dictionary itself
-  bool pinned = false;     // a guard wants this very dictionary
+struct OwnedDict {             // the cold side of an object row: what follows when the object was given another __dict__
+  size_t dict = SIZE_MAX;      // its row in dicts_; SIZE_MAX: the pointer is not a dictionary
+  std::vector<int32_t> slots;  // which hold the dictionary itself
+  bool pinned = false;         // a guard wants this very dictionary
 };
 
 struct DictRow {

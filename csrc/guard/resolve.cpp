@@ -1,7 +1,10 @@
 // One case per kind of source. A missing step gives null, so that a changed program state is a miss and not an error.
 #include "guard/resolve.h"
 
+#include <structmember.h>
+
 #include "source/plain.h"
+#include "torch_bridge/tensor_guard.h"
 
 namespace pellucid::guard {
 namespace {
@@ -126,11 +129,23 @@ static bool has_type_getattro(PyTypeObject* metaclass) {
   return name != nullptr && cpython::type_lookup(metaclass, name) == cpython::type_lookup(&PyType_Type, name);
 }
 
+bool never_changes(PyObject* base, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(base);
+  if (type != &PyFunction_Type && type != &PyMethod_Type && type != &PyStaticMethod_Type && type != &PyClassMethod_Type &&
+      type != &PyProperty_Type) {
+    return false;
+  }
+  PyObject* descriptor = cpython::type_lookup(type, name);
+  return descriptor != nullptr && Py_TYPE(descriptor) == &PyMemberDescr_Type &&
+         (reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member->flags & READONLY) != 0;
+}
+
 py::Ref c_getattr(PyObject* base, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) return {};
   PyTypeObject* type = Py_TYPE(base);
   PyObject* descriptor = cpython::type_lookup(type, name);
   if (descriptor != nullptr && is_c_function_descriptor(Py_TYPE(descriptor)) && (members_first(type) || PyType_Check(base))) {
+    if (bridge::getters_may_run_python(base)) return {};
     py::Ref keep = py::Ref::share(descriptor);
     py::Ref value = py::Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(type)));
     if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();  // an empty slot

@@ -17,6 +17,9 @@ bool make_key(PyObject* object, cpython::Key& key);
 // types that do not override attribute access. Null without an exception: no such attribute, or not served by C code alone.
 py::Ref c_getattr(PyObject* base, PyObject* name);
 
+// A member of a function, method, property or the like that is fixed when the object is made: __globals__, __self__, fget.
+bool never_changes(PyObject* base, PyObject* name);
+
 // The function or value behind what a class holds under a name, as `Class.name` gives it; null if that makes a new object.
 PyObject* class_value(PyObject* raw);
 

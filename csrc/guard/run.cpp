@@ -297,8 +297,8 @@ bool Program::check_tables() noexcept {
 bool Program::adopt_dict(const OwnedDict& owned, PyObject* dict) noexcept {
   if (owned.dict == SIZE_MAX || owned.pinned || dict == nullptr) return false;
   dicts_[owned.dict] = {dict, kNoVersion};
-  if (owned.slot >= 0) {
-    slots_[static_cast<size_t>(owned.slot)] = dict;
+  for (int32_t slot : owned.slots) {
+    slots_[static_cast<size_t>(slot)] = dict;
     moved_ = true;
   }
   return true;

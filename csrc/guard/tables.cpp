@@ -2,6 +2,7 @@
 // their keys. Everything here is compile time; run.cpp only scans the arrays.
 #include <cstddef>
 
+#include "base/check.h"
 #include "guard/compile.h"
 #include "guard/resolve.h"
 
@@ -21,18 +22,24 @@ bool class_can_change(PyObject* object) {
 
 bool Compiler::pin_type(Node& node) {
   PyObject* object = node.value.get();
-  if (node.status == Status::kConstant && class_can_change(object)) pinned_types_.insert(object);
+  if (node.status == Status::kConstant && class_can_change(object)) pinned_types_.emplace(object, &node);
   return true;
 }
 
-// Those whose dictionary is verified have their type verified with it.
+// Rows for those whose type is not verified with their dictionary. What no guard says in so many words becomes one, so that the texts
+// say all that the tables demand.
 bool Compiler::add_pinned_types() {
-  for (auto& [where, row] : other_rows_) pinned_types_.erase(where.first);
-  for (PyObject* object : pinned_types_) {
-    if (object_rows_.count(object) != 0) continue;
+  std::unordered_set<PyObject*> others;
+  for (auto& [where, row] : other_rows_) others.insert(where.first);
+  for (auto& [object, node] : pinned_types_) {
     auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
     if (!program_.holds_.hold(type, false)) return false;
-    program_.other_objects_.push_back({object, Py_TYPE(object), type, offsetof(PyObject, ob_type)});
+    if (object_rows_.count(object) == 0 && others.count(object) == 0) {
+      program_.other_objects_.push_back({object, Py_TYPE(object), type, offsetof(PyObject, ob_type)});
+    }
+    if (set_.has(Kind::kType, node->source)) continue;
+    GuardInfo implied{Kind::kType, node->source, nullptr, {}, type, nullptr};
+    program_.guards_.push_back(std::move(implied));
   }
   return true;
 }
@@ -40,7 +47,7 @@ bool Compiler::add_pinned_types() {
 bool Compiler::pin_pointer(Node& owner, Py_ssize_t offset, PyObject* pointer) {
   PyObject* object = owner.value.get();
   PyTypeObject* type = Py_TYPE(object);
-  if (!program_.holds_.hold(reinterpret_cast<PyObject*>(type), false)) return false;
+  if (!program_.holds_.hold(reinterpret_cast<PyObject*>(type), false) || !pin_type(owner)) return false;
   if (offset == cpython::kManagedDictOffset) {
     if (object_rows_.insert(object).second) program_.objects_.push_back({object, type, pointer});
   } else if (other_rows_.emplace(std::make_pair(object, offset), program_.other_objects_.size()).second) {
@@ -68,6 +75,7 @@ bool Compiler::ensure_constant(Node& node) {
 }
 
 Expected* Compiler::plan_instance(Node& owner) {
+  CHECK(owner.status == Status::kConstant) << "only a known object has rows in the tables: " << owner.source->name;
   PyObject* object = owner.value.get();
   if (!ensure_constant(owner)) return nullptr;
   // Makes the dictionary of an instance that keeps its values inline: only a dictionary has a tag. The program cannot tell.
@@ -80,7 +88,7 @@ Expected* Compiler::plan_instance(Node& owner) {
 Expected* Compiler::plan_dict(Node& node) {
   PyObject* dict = node.value.get();
   if (!ensure_constant(node)) return nullptr;
-  if (node.source->kind == source::Kind::kDictOf) return plan_instance(*node.base);
+  if (node.source->kind == source::Kind::kDictOf && node.edge == Status::kConstant) return plan_instance(*node.base);
   if (node.edge == Status::kTracked && !ensure_tracked(node)) return nullptr;
   auto [found, inserted] = dict_plans_.try_emplace(dict);
   // Found in another dictionary: only to be touched when that one was verified.

@@ -2,6 +2,7 @@
 // member, autograd_meta_, is found by its neighbour and checked against the public accessor at load. With any doubt, accessors are used.
 #include "torch_bridge/tensor_guard.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
@@ -201,6 +202,10 @@ SpecTable::SpecTable() : impl_(std::make_unique<Impl>()) { initialize(); }
 SpecTable::~SpecTable() = default;
 
 bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+
+bool getters_may_run_python(PyObject* object) {
+  return THPVariable_Check(object) && (!THPVariable_CheckExact(object) || at::impl::PythonTorchFunctionTLS::stack_len() != 0);
+}
 
 const TensorSpec* SpecTable::add(PyObject* tensor) {
   if (!is_tensor(tensor)) {

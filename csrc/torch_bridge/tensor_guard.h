@@ -40,6 +40,9 @@ class SpecTable {
 
 bool is_tensor(PyObject* object);
 
+// Whether reading a C getter of `object` can reach a __torch_function__: that of its class, or a mode's.
+bool getters_may_run_python(PyObject* object);
+
 // Whether objects[i] is a tensor as specs[i] says, for all i. Any object may be passed. Reads memory only.
 bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count) noexcept;
 

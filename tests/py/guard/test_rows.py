@@ -380,17 +380,40 @@ def test_class_attributes():
 
 
 def test_a_guard_that_raises_is_an_error_that_names_it():
-    class Odd(torch.Tensor):
-        pass
+    program = program_for(torch.ones(2, 3), lambda b, x: b.guard("type", b.step("attr", x, "H"), payload=torch.Tensor)).program
+    assert program.check(one, (torch.ones(3, 4),))
+    with pytest.raises(RuntimeError, match=r"evaluating the guard on L\['x'\]\.H raised") as error:
+        program.check(one, (torch.ones(1, 2, 3),))  # .H is for matrices
+    assert "only supported on matrices" in str(error.value.__cause__)
+    assert program.failures(one, (torch.ones(1, 2, 3),)) == ["reading L['x'].H raised RuntimeError"]
+    assert program.check(one, (torch.ones(3, 4),))
 
-    tensor = torch.ones(2, 2).as_subclass(Odd)
-    program = program_for(tensor, lambda b, x: b.guard("equals", b.step("attr", x, "ndim"), payload=2)).program
-    assert program.check(one, (tensor,))
-    # A C getter that raises on this input: .names of a sparse tensor is refused only inside.
-    blob = types.MappingProxyType({})
-    assert not program.check(one, (blob,))
-    grads = program_for(torch.ones(2), lambda b, x: b.guard("equals", b.step("attr", x, "is_leaf"), payload=True)).program
-    assert not grads.check(one, (torch.ones(2, requires_grad=True) * 2,))
+
+def test_getters_of_tensors_that_may_run_python_are_not_read():
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("a guard ran Python code")
+
+    program = program_for(torch.ones(2), lambda b, x: b.guard("equals", b.step("attr", x, "ndim"), payload=1)).program
+    assert not program.check(one, (torch.ones(2).as_subclass(Loud),))
+    assert program.check(one, (torch.nn.Parameter(torch.ones(3)),))
+
+
+def test_fixed_members_of_functions_and_methods_cost_nothing():
+    value = Plain()
+    method = value.method
+
+    def build(b, x):
+        b.guard("id", x, payload=method)
+        function = b.step("attr", x, "__func__")
+        b.guard("id", function, payload=Plain.method)
+        b.guard("id", b.step("attr", function, "__globals__"), payload=globals())
+        b.guard("id", b.step("attr", x, "__self__"), payload=value)
+
+    program = program_for(method, build)
+    assert "load" not in program.program.program_text()
+    assert not program(value.method)  # another method object
 
 
 def test_sequences():
