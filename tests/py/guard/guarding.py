@@ -50,6 +50,21 @@ class Checked:
         return by_rows
 
 
+def one(x): ...
+
+
+def two(x, y): ...
+
+
+def program_for(value, build, function=one):
+    """A program for one argument; build(b, source of the argument)."""
+    b = Builder(function, value)
+    build(b, b.local(0))
+    program = b.compile()
+    assert program(value)
+    return program
+
+
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
