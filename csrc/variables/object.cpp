@@ -191,11 +191,23 @@ Answer call_container_slot(Tracer& t, PyObject* descriptor, Variable* self, PyOb
   return call_method(t, self, name, arguments);
 }
 
+namespace {
+
+// `layers[:n]` makes a container: it registers what is there already, and nothing of it reaches the state of the program.
+bool is_module_container(PyTypeObject* type) {
+  for (const char* name : {"ModuleList", "Sequential", "ModuleDict"})
+    if (type == builtins::torch_type("torch.nn", name)) return true;
+  return false;
+}
+
+}  // namespace
+
 Answer construct(Tracer& t, Variable* cls, Arguments arguments) {
   PyTypeObject* type = class_of(t, cls);
   if (type == nullptr) return t.fail(Reason::unsupported_callable, describe(cls));
   cls = t.force(cls);
-  if (PyTypeObject* module = builtins::torch_type("torch.nn", "Module"); module != nullptr && PyType_IsSubtype(type, module))
+  if (PyTypeObject* module = builtins::torch_type("torch.nn", "Module");
+      module != nullptr && PyType_IsSubtype(type, module) && !is_module_container(type))
     return t.fail(Reason::unsupported_callable, "construction of the module " + name_of(type));
   if (type == &PyType_Type || PyType_IsSubtype(type, &PyType_Type))
     return t.fail(Reason::unsupported_callable, "construction of a class by " + name_of(type));

@@ -46,6 +46,7 @@ const Entry kEntries[] = {
     {"torch.backends.mha", "get_fastpath_enabled", StateKind::kQuery},
     {"torch._C", "_is_torch_function_enabled", StateKind::kQuery},
     {"torch._C", "_get_tracing_state", StateKind::kNone},
+    {"torch._C", "_log_api_usage_once", StateKind::kNone},
     {"torch.jit", "is_scripting", StateKind::kFalse},
     {"torch.jit", "is_tracing", StateKind::kFalse},
     {"torch._jit_internal", "is_scripting", StateKind::kFalse},

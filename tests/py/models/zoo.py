@@ -125,6 +125,30 @@ class Recurrent(nn.Module):
         return y.mean(1), last
 
 
+class Sliced(nn.Module):
+    """Uses the first layers in order, then all of them backwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])
+
+    def forward(self, x):
+        for layer in self.layers[:2]:
+            x = F.relu(layer(x))
+        return torch.stack([layer(x) for layer in reversed(self.layers)]).mean(0)
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.utils.parametrizations.weight_norm(nn.Linear(8, 8)), nn.Linear(8, 8)
+        self.a.register_forward_hook(lambda module, inputs, output: output * 2)
+        self.b.register_forward_pre_hook(lambda module, inputs: (inputs[0] + 1,))
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+
 def images():
     return (torch.randn(2, 3, 32, 32),)
 
@@ -140,4 +164,10 @@ ZOO = {
     "decoder": (Decoder, lambda: tokens() * 2),
     "autoencoder": (Autoencoder, lambda: (torch.randn(2, 1, 14, 14),)),
     "recurrent": (Recurrent, tokens),
+    "sliced": (Sliced, lambda: (torch.randn(4, 8),)),
+    "hooked": (Hooked, lambda: (torch.randn(4, 8),)),
+    "transformer": (
+        lambda: nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True),
+        lambda: (torch.randn(2, 5, 8), torch.randn(2, 6, 8)),
+    ),
 }
