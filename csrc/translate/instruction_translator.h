@@ -64,6 +64,8 @@ class InstructionTranslator : public variables::Tracer {
   GraphRecord& graph() { return graph_; }
   const std::vector<variables::TensorVariable*>& inputs() const { return inputs_; }
   guard::GuardSet& guard_set() { return guards_; }
+  // No two inputs are one tensor: the graph was recorded as if writes to one leave the others alone. To be called once, at the end.
+  void guard_distinct_inputs();
   std::shared_ptr<source::Arena> arena() { return arena_; }
   size_t operators() const { return operators_; }
   uint64_t outermost(uint64_t number) const;  // the root-side instruction during which `number` ran inside wait()

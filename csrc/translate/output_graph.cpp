@@ -95,12 +95,17 @@ Answer InstructionTranslator::tensor_input(PyObject* tensor, const source::Sourc
   node.source_name = source->name;
   node.real_input = py::Ref::share(tensor);
   node.parameter = type == torch.parameter || type == torch.buffer || source->kind == source::Kind::kDictItem;
-  // No two inputs are one tensor: the graph was recorded as if writes to one leave the others alone.
-  for (TensorVariable* other : inputs_) guard_pair(guard::Kind::kDistinct, source, other->source);
   input_nodes_.push_back(std::move(node));
   inputs_.push_back(variable);
   by_fake_[fake.get()] = variable;
   return variable;
+}
+
+void InstructionTranslator::guard_distinct_inputs() {
+  if (inputs_.size() < 2) return;
+  guard::Guard guard{guard::Kind::kDistinct, nullptr, nullptr, {}, {}, -1, {}, {}};
+  for (TensorVariable* input : inputs_) guard.group.push_back(input->source);
+  guards_.add(std::move(guard));
 }
 
 // The argument as the graph records it, and as it is passed to the operator on fakes.

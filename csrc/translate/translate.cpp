@@ -123,6 +123,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   }
   phases.done("graph and backend");
   t.guard_distinctness();
+  t.guard_distinct_inputs();
   entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
   CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
   phases.done("guards");

@@ -168,6 +168,8 @@ Answer module_attribute(Tracer& t, ObjectVariable* module, PyObject* name, bool*
       if (Variable* value = dict_find(changed, name)) return value;
       continue;
     }
+    // The module keeps these dicts for its life. Known by identity, what is in them is verified by their version, not looked up.
+    t.guard(GuardKind::kId, from, dict);
     if (PyObject* value = PyDict_GetItemWithError(dict, name)) return t.lazy(value, t.sources().keyed(SourceKind::kDictItem, from, name));
     t.guard(GuardKind::kDictLacks, from, name);
   }
@@ -718,6 +720,7 @@ Status set_module_attribute(Tracer& t, ObjectVariable* module, PyObject* name, V
     PyObject* values = PyDict_GetItemString(dict, part);
     if (!values || !PyDict_Check(values)) return t.fail(Reason::unsupported_attribute, std::string("module without ") + part);
     const source::Source* from = t.sources().keyed(SourceKind::kInstanceItem, module->source, t.intern(part));
+    t.guard(GuardKind::kId, from, values);
     if (PyDict_GetItemWithError(values, name)) {
       if (part[1] != 'b' || (value->kind != Kind::kTensor && known(t, value) != Py_None))
         return t.fail(Reason::unsupported_attribute, "replacing '" + text_of(name) + "' of a module");

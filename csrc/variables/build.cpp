@@ -1,6 +1,7 @@
 // Building variables from objects outside: lazily, and on first use by the object's type, with the guards that make what was
 // assumed hold at the next call.
 #include "base/check.h"
+#include "source/plain.h"
 #include "variables/torch_types.h"
 #include "variables/tracer.h"
 
@@ -100,6 +101,28 @@ struct Builder {
     return t.tuple(std::move(items), Py_TYPE(real));
   }
 
+  // A tuple of plain values that an object or class is configured with (a kernel's size, a normalized shape): compared as a whole, by
+  // the version of the dict that holds it. Arguments are read item by item: calls may differ in items that nobody looks at.
+  bool is_setting() {
+    if (!source || !source::is_plain(real)) return false;
+    return source->kind == SourceKind::kClassAttr || (source->kind == SourceKind::kInstanceItem && t.guarded(GuardKind::kId, source->base));
+  }
+
+  Variable* setting() {
+    t.guard(GuardKind::kEquals, source, real);
+    std::vector<Variable*> items;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(real); i++) items.push_back(t.constant(PyTuple_GET_ITEM(real, i)));
+    return t.tuple(std::move(items));
+  }
+
+  // A module's own dict of parameters, buffers or submodules.
+  bool is_module_part() {
+    if (!source || source->kind != SourceKind::kInstanceItem || !t.guarded(GuardKind::kId, source->base)) return false;
+    for (const char* part : {"_modules", "_parameters", "_buffers"})
+      if (PyUnicode_CompareWithASCIIString(source->key, part) == 0) return true;
+    return false;
+  }
+
   Variable* dictionary() {
     PyObject *key, *value;
     Py_ssize_t position = 0;
@@ -107,6 +130,7 @@ struct Builder {
     while (PyDict_Next(real, &position, &key, &value))
       if (!hashable_key(key, torch)) return object(false);  // looking at such a key may run the program's __eq__
     t.guard(GuardKind::kType, source, reinterpret_cast<PyObject*>(Py_TYPE(real)));
+    if (is_module_part()) t.guard(GuardKind::kId, source, real);
     py::Ref keys = py::Ref::steal(PySequence_Tuple(real));
     CHECK(keys) << "keys of a dict";
     if (Py_TYPE(real) == torch.ordered_dict) keys = ordered_keys();
@@ -145,11 +169,15 @@ struct Builder {
     result->name = t.keep(object->func_name);
     result->qualname = t.keep(object->func_qualname);
     if (source && source->kind != SourceKind::kConst) {
-      // Closures and lambdas are made anew by every call of the function around them: what they do is in the code and the globals.
-      t.guard(GuardKind::kType, source, reinterpret_cast<PyObject*>(&PyFunction_Type));
+      if (reinterpret_cast<PyCodeObject*>(code)->co_flags & CO_NESTED) {
+        // Closures and lambdas are made anew by every call of the function around them: what they do is in the code and the globals.
+        t.guard(GuardKind::kType, source, reinterpret_cast<PyObject*>(&PyFunction_Type));
+        if (source->kind != SourceKind::kGlobal)
+          t.guard(GuardKind::kId, t.sources().keyed(SourceKind::kAttr, source, t.intern("__globals__")), result->globals);
+      } else {  // made once, by a module or class: the version of the dict or class that holds it says that it is still this one
+        t.guard(GuardKind::kId, source, real);
+      }
       t.guard(GuardKind::kFunctionCode, source, code);
-      if (source->kind != SourceKind::kGlobal)
-        t.guard(GuardKind::kId, t.sources().keyed(SourceKind::kAttr, source, t.intern("__globals__")), result->globals);
     }
     if (PyObject* closure = object->func_closure) {
       py::Ref names = py::Ref::steal(PyObject_GetAttrString(code, "co_freevars"));
@@ -207,6 +235,7 @@ struct Builder {
         return constant(GuardKind::kEquals);
       return object(false);
     }
+    if (type == &PyTuple_Type && is_setting()) return setting();
     if (PyTuple_Check(real)) return sequence(false);
     if (type == &PyFrozenSet_Type) {
       py::Ref items = py::Ref::steal(PySequence_Tuple(real));
@@ -259,7 +288,10 @@ Variable* Tracer::force(Variable* variable) {
   Builder builder{*this, *torch, lazy->real, lazy->source};
   Variable* result = nullptr;
   if (Variable* existing = outside(lazy->real)) {
-    guard_pair(guard::Kind::kSame, lazy->source, existing->source);
+    if (lazy->source && existing->source && guards_.has(guard::Kind::kId, existing->source))
+      guard(guard::Kind::kId, lazy->source, lazy->real);
+    else
+      guard_pair(guard::Kind::kSame, lazy->source, existing->source);
     result = existing;
   } else if (PyObject_TypeCheck(lazy->real, torch->tensor_base)) {
     auto made = tensor_input(lazy->real, lazy->source);

@@ -63,6 +63,7 @@ class Tracer {
   source::Arena& sources() { return *arena_; }
   void guard(guard::Kind kind, const source::Source* source, PyObject* payload = nullptr, Py_ssize_t number = -1);
   void guard_class_attribute(const source::Source* source, PyObject* name, PyObject* expected);
+  bool guarded(guard::Kind kind, const source::Source* source) const { return guards_.has(kind, source); }
   void guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b);  // kSame, kDistinct
 
   // Two outside objects were taken for two: where one of them was changed, that must hold at the next call too.
