@@ -1,5 +1,6 @@
-// For tests of the call path: cache entries and captures made by hand, with transformed code and guards that the test supplies. Not
-// used by the program itself.
+// For tests of the call path: cache entries and captures made by hand, with transformed code and guards that the test supplies; for
+// benchmarks: a compiled graph that costs nothing. Not used by the program itself.
+#include <cstddef>
 #include <string_view>
 
 #include "base/check.h"
@@ -103,7 +104,63 @@ PyObject* testing_set_translate(PyObject*, PyObject* callable) {
   Py_RETURN_NONE;
 }
 
+// A compiled graph that ignores its inputs: calls of it cost as little as a callable can, so what is left of a call is overhead.
+struct PreparedOutputs {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* outputs;
+};
+
+PyObject* prepared_call(PyObject* self, PyObject* const*, size_t, PyObject*) {
+  return Py_NewRef(reinterpret_cast<PreparedOutputs*>(self)->outputs);
+}
+
+int prepared_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<PreparedOutputs*>(self)->outputs);
+  return 0;
+}
+
+// A call after this gives None: never a null pointer.
+int prepared_clear(PyObject* self) {
+  Py_SETREF(reinterpret_cast<PreparedOutputs*>(self)->outputs, Py_NewRef(Py_None));
+  return 0;
+}
+
+void prepared_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_DECREF(reinterpret_cast<PreparedOutputs*>(self)->outputs);
+  PyObject_GC_Del(self);
+}
+
+PyTypeObject prepared_type = {PyVarObject_HEAD_INIT(nullptr, 0) "pellucid._core.PreparedOutputs"};
+
+PyObject* prepared_outputs(PyObject*, PyObject* outputs) {
+  if (!PyTuple_Check(outputs)) {
+    PyErr_Format(PyExc_TypeError, "a graph's outputs are a tuple, not a %s", Py_TYPE(outputs)->tp_name);
+    return nullptr;
+  }
+  auto* made = PyObject_GC_New(PreparedOutputs, &prepared_type);
+  if (made == nullptr) return nullptr;
+  made->vectorcall = prepared_call;
+  made->outputs = Py_NewRef(outputs);
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
+  return reinterpret_cast<PyObject*>(made);
+}
+
+bool ready_prepared_type() {
+  prepared_type.tp_basicsize = sizeof(PreparedOutputs);
+  prepared_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  prepared_type.tp_vectorcall_offset = offsetof(PreparedOutputs, vectorcall);
+  prepared_type.tp_call = PyVectorcall_Call;
+  prepared_type.tp_dealloc = prepared_dealloc;
+  prepared_type.tp_traverse = prepared_traverse;
+  prepared_type.tp_clear = prepared_clear;
+  prepared_type.tp_doc = "Returns the same outputs for any arguments.";
+  return PyType_Ready(&prepared_type) == 0;
+}
+
 PyMethodDef methods[] = {
+    {"prepared_outputs", prepared_outputs, METH_O,
+     "prepared_outputs(outputs): a callable that returns this tuple for any arguments, in place of a compiled graph."},
     {"testing_add_entry", testing_add_entry, METH_VARARGS,
      "testing_add_entry(region, original code, transformed code, check or None, calls_python): an entry made by hand."},
     {"testing_set_translate", testing_set_translate, METH_O,
@@ -113,6 +170,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool bind_testing(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
+bool bind_testing(PyObject* module) { return ready_prepared_type() && PyModule_AddFunctions(module, methods) == 0; }
 
 }  // namespace pellucid::module

@@ -1,0 +1,173 @@
+"""The harness of `python -m bench`: that it measures what it says, and writes what it measured. No test looks at how long anything took."""
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+from bench import capture, plot, report, startup, timing, workloads  # noqa: E402
+from bench.__main__ import main  # noqa: E402
+from bench.calls import BARE  # noqa: E402
+from bench.calls import measure as measure_calls  # noqa: E402
+from bench.compilers import BOTH, PELLUCID, TORCH, DoNothing, prepared, record  # noqa: E402
+
+
+def small_mlp():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3))
+    return workloads.Workload("small MLP", model, [(torch.randn(2, 3),)])
+
+
+def test_prepared_outputs_is_a_c_callable_that_ignores_its_arguments():
+    core = __import__("pellucid._native", fromlist=["core"]).core()
+    outputs = (torch.ones(2), None)
+    function = core.prepared_outputs(outputs)
+    assert function() is outputs and function(1, 2, key=3) is outputs
+    assert not hasattr(function, "__code__")
+    with pytest.raises(TypeError, match="tuple"):
+        core.prepared_outputs([1])
+    with pytest.raises(TypeError):
+        type(function)()
+
+
+@pytest.mark.parametrize("compiler", BOTH, ids=lambda compiler: compiler.name)
+def test_recorded_graphs_are_what_is_captured_again(compiler):
+    workload = workloads.toy()
+    graphs = record(compiler, workload)
+    assert [graph.operators for graph in graphs] == [5, 2]
+    callables = prepared(graphs)
+    backend = DoNothing(callables)
+    compiled = compiler.wrap(workload.target, backend)
+    (arguments,) = workload.calls
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*arguments), workload.target(*arguments))
+    backend.check()
+    assert all(count > graph.operators for count, graph in zip(backend.nodes, graphs))
+    compiler.reset()
+
+
+def test_a_capture_that_makes_other_graphs_is_an_error():
+    workload = workloads.plus_one(2)
+    callables = prepared(record(PELLUCID, workload))
+    with pytest.raises(RuntimeError, match="expected 2"):
+        capture.capture_once(PELLUCID, workload, [*callables, *callables])
+
+
+@pytest.mark.parametrize("compiler", BOTH, ids=lambda compiler: compiler.name)
+def test_every_timed_capture_is_a_capture(compiler):
+    """reset() forgets, so the second time is no hit: `capture_once` checks the number of graphs."""
+    workload = small_mlp()
+    callables = prepared(record(compiler, workload))
+    assert all(capture.capture_once(compiler, workload, callables) > 0 for _ in range(3))
+
+
+def test_both_capture_the_same_operators():
+    for make in (workloads.toy, lambda: workloads.plus_one(3), small_mlp, lambda: workloads.pointwise(8)):
+        workload = make()
+        ours, theirs = ([graph.operators for graph in record(compiler, workload)] for compiler in (PELLUCID, TORCH))
+        assert ours == theirs, workload.name
+    assert [graph.operators for graph in record(PELLUCID, workloads.pointwise(8))] == [8]
+
+
+def test_rows_hold_both_and_the_ratio():
+    row = capture.measure(small_mlp(), rounds=2)
+    for compiler in BOTH:
+        side = row[compiler.name]
+        assert (side["graphs"], side["operators"], side["rounds"]) == (1, 3, 2)
+        assert side["min"] <= side["median"]
+        assert side["per_operator"] == side["median"] / 3
+    assert row["ratio"] == row["torch._dynamo"]["median"] / row["pellucid"]["median"]
+    row = measure_calls(small_mlp(), rounds=2, round_seconds=1e-4)
+    assert row["ratio"] == row["torch._dynamo"]["min"] / row["pellucid"]["min"]
+    assert row[BARE]["min"] < row["torch._dynamo"]["min"]
+
+
+def test_a_round_robin_is_one_entry_for_each_call():
+    workload = workloads.round_robin(4)
+    assert len(record(PELLUCID, workload)) == len(workload.calls) == 4
+    measure_calls(workload, rounds=1, round_seconds=1e-4)  # raises if anything is captured while it is timed
+
+
+def test_candidates_are_interleaved():
+    order = []
+
+    def candidate(name):
+        order.append(name)
+        return len(order)
+
+    results = timing.interleaved({"a": lambda: candidate("a"), "b": lambda: candidate("b")}, 3)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert results == {"a": [1, 4, 5], "b": [2, 3, 6]}
+
+
+def test_a_loop_makes_the_calls_it_divides_by():
+    calls = []
+    loop = timing.CallLoop([(calls.append, (1,)), (calls.append, (2,))])
+    loop()
+    assert calls == [1, 2] * (len(calls) // 2)
+    assert len(calls) == loop.calls_each
+
+
+@pytest.mark.parametrize("compiler", BOTH, ids=lambda compiler: compiler.name)
+def test_a_fresh_process_times_import_and_first_call(compiler):
+    result = startup.run_child(compiler, "plus_one")
+    assert result["workload"] == "x + 1, 1 tensor"
+    assert result["import"] > 0 and result["first call"] > 0
+
+
+def test_the_command_writes_what_it_measured(tmp_path, capsys):
+    threads = torch.get_num_threads()
+    try:
+        assert main(["--quick", "--only", "^x . 1, 1 tensor$", "--measure", "capture,calls", "--out", str(tmp_path)]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [row["workload"] for row in results["capture"]] == ["x + 1, 1 tensor"]
+    assert results["run"]["torch"] == torch.__version__
+    table = (tmp_path / "table.txt").read_text(encoding="utf-8")
+    assert "warm capture" in table and "a call" in table
+    assert table.strip() in capsys.readouterr().out
+    chart = xml.etree.ElementTree.parse(tmp_path / "ratios.svg")
+    texts = [element.text for element in chart.iter() if element.tag.endswith("text")]
+    assert texts.count("x + 1, 1 tensor") == 2
+    assert len([element for element in chart.iter() if element.tag.endswith("rect")]) == 3  # the background and two bars
+
+
+def test_an_unknown_measurement_is_an_error():
+    with pytest.raises(SystemExit):
+        main(["--measure", "nothing"])
+
+
+def test_a_chart_of_ratios_has_one_bar_each():
+    results = {"capture": [{"workload": "a < b", "ratio": 100.0}, {"workload": "slower", "ratio": 0.5}]}
+    lines = plot.svg(results).splitlines()
+    assert sum("<rect" in line for line in lines) == 3
+    assert any("a &lt; b" in line for line in lines)
+
+
+def test_tables_without_tabulate_show_the_same(monkeypatch):
+    with_it = report.table([["a", 1], ["bc", 22]], ["name", "count"])
+    monkeypatch.setitem(sys.modules, "tabulate", None)
+    without = report.table([["a", 1], ["bc", 22]], ["name", "count"])
+    assert with_it.replace("|", " ").split()[:2] == without.split()[:2] == ["name", "count"]
+    assert without.splitlines()[-1].split() == ["bc", "22"]
+
+
+def test_every_workload_is_made_and_named_once():
+    names = [make().name for make in workloads.all_workloads()]
+    assert len(set(names)) == len(names) == 11
+
+
+def test_the_command_needs_no_installed_package(tmp_path):
+    code = "import bench, pellucid; print(pellucid.__file__)"
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.strip().endswith("__init__.py")
+    assert importlib.util.find_spec("bench") is not None
