@@ -87,7 +87,6 @@ class Recorder:
             graph.inputs, graph.outputs = inputs, tuple(gm.forward(*inputs))
             return graph.outputs
 
-        run._torchdynamo_disable = True
         return run
 
 

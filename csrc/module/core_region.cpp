@@ -6,6 +6,7 @@
 #include "cache/lookup.h"
 #include "cache/skip_rules.h"
 #include "py/ref.h"
+#include "torch_bridge/graph_call.h"
 
 namespace pellucid::module {
 
@@ -140,6 +141,7 @@ bool load_hook_api() {
     return false;
   }
   hook_table = table;
+  bridge::set_graph_call_hook(table);
   return true;
 }
 

@@ -38,12 +38,41 @@ PyObject* call_graph(GraphCall* graph, PyObject* const* arguments, size_t nargsf
   return result;
 }
 
+const cpython::HookApi* hook = nullptr;
+
+// What a backend returned is no part of the program: the frames it starts are not looked at.
+class Unseen {
+ public:
+  explicit Unseen(cpython::ThreadState& thread) : thread_(thread), region_(thread.region), as_written_(thread.as_written) {
+    thread.region = nullptr;
+    thread.as_written = nullptr;
+  }
+  ~Unseen() {
+    thread_.region = region_;
+    thread_.as_written = as_written_;
+  }
+  Unseen(const Unseen&) = delete;
+  Unseen& operator=(const Unseen&) = delete;
+
+ private:
+  cpython::ThreadState& thread_;
+  void* region_;
+  PyObject* as_written_;
+};
+
+PyObject* call_unseen(GraphCall* graph, PyObject* const* arguments, size_t nargsf, PyObject* names) {
+  if (*hook->busy == 0) [[likely]]
+    return call_graph(graph, arguments, nargsf, names);
+  const Unseen unseen(*hook->thread());
+  return call_graph(graph, arguments, nargsf, names);
+}
+
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) {
   auto* graph = reinterpret_cast<GraphCall*>(self);
   if (!graph->changes_state) [[likely]]
-    return call_graph(graph, arguments, nargsf, names);
+    return call_unseen(graph, arguments, nargsf, names);
   const StateScope before;  // an exception in the middle of a no_grad or autocast block must not leave it on
-  PyObject* result = call_graph(graph, arguments, nargsf, names);
+  PyObject* result = call_unseen(graph, arguments, nargsf, names);
   if (!result) before.restore();
   return result;
 }
@@ -83,6 +112,8 @@ PyTypeObject* graph_call_type() {
 }
 
 }  // namespace
+
+void set_graph_call_hook(const cpython::HookApi* api) { hook = api; }
 
 py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state) {
   PyTypeObject* type = graph_call_type();
