@@ -67,6 +67,8 @@ const Entry kEntries[] = {
     {"torch._C", "_is_autocast_available", StateKind::kQuery},
     {"torch._C", "_get_privateuse1_backend_name", StateKind::kQuery},
     {"torch._C", "_is_torch_function_mode_enabled", StateKind::kQuery},
+    {"torch._C", "_len_torch_dispatch_stack", StateKind::kQuery},
+    {"torch._C", "_len_torch_function_stack", StateKind::kQuery},
     {"torch.cuda", "is_available", StateKind::kQuery},
     {"torch", "is_tensor", StateKind::kIsTensor},
     {"torch.overrides", "has_torch_function", StateKind::kHasTorchFunction},

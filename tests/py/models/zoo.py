@@ -13,6 +13,10 @@ def encoder():
     return nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, dropout=0.1, batch_first=True), 3)
 
 
+def transformer():
+    return nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+
+
 class Block(nn.Module):
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -166,8 +170,5 @@ ZOO = {
     "recurrent": (Recurrent, tokens),
     "sliced": (Sliced, lambda: (torch.randn(4, 8),)),
     "hooked": (Hooked, lambda: (torch.randn(4, 8),)),
-    "transformer": (
-        lambda: nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True),
-        lambda: (torch.randn(2, 5, 8), torch.randn(2, 6, 8)),
-    ),
+    "transformer": (transformer, lambda: (torch.randn(2, 5, 8), torch.randn(2, 6, 8))),
 }
