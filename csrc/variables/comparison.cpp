@@ -356,6 +356,24 @@ Result<bool> same_or_equal(Tracer& t, Variable* a, Variable* b) {
 
 // -- membership
 
+namespace {
+
+Answer is_among(Tracer& t, Variable* iterator, Variable* item) {
+  IteratorPositions before(iterator);
+  for (Variable* value = nullptr;;) {
+    Result<bool> found = next(t, iterator, &value);
+    if (found.ok() && !found.value()) return t.boolean(false);
+    if (found.ok()) found = same_or_equal(t, value, item);
+    if (!found.ok()) {
+      if (found.failure()->kind != Failure::Kind::kRaise) before.restore();
+      return Failed{found.failure()};
+    }
+    if (found.value()) return t.boolean(true);
+  }
+}
+
+}  // namespace
+
 Answer contains(Tracer& t, Variable* container, Variable* item) {
   container = t.force(container);
   auto in_items = [&](std::vector<Variable*>& items) -> Answer {
@@ -414,19 +432,11 @@ Answer contains(Tracer& t, Variable* container, Variable* item) {
       if (method.method && !method.builtin) return truth_of_answer(t, call_special_now(t, container, "__contains__", {item}), false);
       if (Variable* inner = inner_of(container, method)) return contains(t, inner, item);
       if (method.method) break;
-      Variable* iterator = TRY(get_iterator(t, container));
-      for (Variable* value = nullptr; TRY(next(t, iterator, &value));) {
-        if (TRY(same_or_equal(t, value, item))) return t.boolean(true);
-      }
-      return t.boolean(false);
+      return is_among(t, TRY(get_iterator(t, container)), item);
     }
     case Kind::kIterator:
-    case Kind::kGenerator: {
-      for (Variable* value = nullptr; TRY(next(t, container, &value));) {
-        if (TRY(same_or_equal(t, value, item))) return t.boolean(true);
-      }
-      return t.boolean(false);
-    }
+    case Kind::kGenerator:
+      return is_among(t, container, item);
     case Kind::kTensor:
       return t.fail(Reason::data_dependent_operator, "membership test in a tensor");
     case Kind::kFunction:

@@ -283,7 +283,7 @@ PyObject* known_tuple(Tracer& t, TupleVariable* tuple) {
       return nullptr;
     }
   }
-  return tuple->real = t.keep(made.get());
+  return t.keep(made.get());
 }
 
 }  // namespace

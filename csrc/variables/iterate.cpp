@@ -7,40 +7,25 @@ namespace pellucid::variables {
 
 using Form = IteratorVariable::Form;
 
+void IteratorPositions::save(Variable* v) {
+  auto* iterator = as_iterator(v);
+  if (iterator == nullptr) return;
+  saved_.push_back({iterator, iterator->index, iterator->exhausted, iterator->version, iterator->over, iterator->inner});
+  for (Variable* inner : iterator->inner) save(inner);
+  save(iterator->over);
+}
+
+void IteratorPositions::restore() {
+  for (auto& state : saved_) {
+    state.iterator->index = state.index;
+    state.iterator->exhausted = state.exhausted;
+    state.iterator->version = state.version;
+    state.iterator->over = state.over;
+    state.iterator->inner = state.inner;
+  }
+}
+
 namespace {
-
-// The positions of an iterator and of those it draws from. A failing step puts them back: the instruction runs again as written.
-class Positions {
- public:
-  explicit Positions(Variable* iterator) { save(iterator); }
-  void restore() {
-    for (auto& state : saved_) {
-      state.iterator->index = state.index;
-      state.iterator->exhausted = state.exhausted;
-      state.iterator->version = state.version;
-      state.iterator->over = state.over;
-      state.iterator->inner = state.inner;
-    }
-  }
-
- private:
-  struct State {
-    IteratorVariable* iterator;
-    Py_ssize_t index;
-    bool exhausted;
-    uint32_t version;
-    Variable* over;
-    std::vector<Variable*> inner;
-  };
-  void save(Variable* v) {
-    auto* iterator = as_iterator(v);
-    if (iterator == nullptr) return;
-    saved_.push_back({iterator, iterator->index, iterator->exhausted, iterator->version, iterator->over, iterator->inner});
-    for (Variable* inner : iterator->inner) save(inner);
-    save(iterator->over);
-  }
-  std::vector<State> saved_;
-};
 
 bool is_break(const Failure* failure) { return failure->kind != Failure::Kind::kRaise; }
 
@@ -347,9 +332,9 @@ Result<bool> next_of_form(Tracer& t, IteratorVariable* it, Variable** value) {
   return false;
 }
 
-bool draws_from_others(IteratorVariable* it) {
-  return it->form != Form::kSequence && it->form != Form::kReversed && it->form != Form::kDict && it->form != Form::kRepeat &&
-         it->form != Form::kCount;
+// Whether a step may fail after it has drawn an item that it then would not give.
+bool may_lose_items(IteratorVariable* it) {
+  return it->form == Form::kZip || it->form == Form::kMap || it->form == Form::kFilter || it->form == Form::kIslice;
 }
 
 }  // namespace
@@ -358,19 +343,20 @@ Result<bool> next(Tracer& t, Variable* iterator, Variable** value) {
   iterator = t.force(iterator);
   if (auto* it = as_iterator(iterator)) {
     if (it->exhausted) return false;
-    if (!draws_from_others(it)) {
+    if (!may_lose_items(it)) {
       const bool more = TRY(next_of_form(t, it, value));
-      if (!more && it->form != Form::kRepeat) it->exhausted = true;
+      // These forget what they were over; enumerate, chain and the like ask again after the end.
+      const bool remembers =
+          it->form == Form::kSequence || it->form == Form::kReversed || it->form == Form::kDict || it->form == Form::kCallable;
+      if (!more && remembers) it->exhausted = true;
       return more;
     }
-    Positions before(it);
+    IteratorPositions before(it);
     Result<bool> more = next_of_form(t, it, value);
     if (!more.ok()) {
       if (is_break(more.failure())) before.restore();
       return more;
     }
-    // zip, map, enumerate and islice ask their iterators again after the end; chain and filter do so too.
-    if (!more.value() && it->form == Form::kCallable) it->exhausted = true;
     return more;
   }
   Answer result = nullptr;
@@ -401,7 +387,7 @@ Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable) {
   if (tuple && tuple->type->tp_iter == PyTuple_Type.tp_iter) return tuple->items;
   if (iterable->kind == Kind::kSet) return set_items(t, iterable);
   Variable* iterator = TRY(get_iterator(t, iterable));
-  Positions before(iterator);
+  IteratorPositions before(iterator);
   std::vector<Variable*> items;
   for (;;) {
     Variable* value = nullptr;

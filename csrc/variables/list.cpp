@@ -13,6 +13,11 @@ struct Keyed {
 };
 
 Result<bool> less(Tracer& t, Variable* a, Variable* b) {
+  if (a->kind == Kind::kConstant && b->kind == Kind::kConstant && is_data(a->real) && is_data(b->real)) {
+    const int yes = PyObject_RichCompareBool(a->real, b->real, Py_LT);
+    if (yes < 0) return t.raise_python_error();
+    return yes == 1;
+  }
   Variable* result = TRY(compare(t, Py_LT, a, b));
   return truth(t, result);
 }

@@ -164,7 +164,8 @@ Answer call_method_of_object(Tracer& t, Variable* self, PyObject* name, Argument
       arguments.positional.insert(arguments.positional.begin(), self);
       return call(t, method, std::move(arguments));
     }
-    if (self->real && PyType_Check(self->real)) {  // a class method in C, or a method called through its class
+    if (self->real && PyType_Check(self->real) &&
+        Py_TYPE(self->real)->tp_getattro == PyType_Type.tp_getattro) {  // a class method in C, or a method called through its class
       py::Ref found = py::Ref::steal(PyObject_GetAttr(self->real, name));
       if (!found) PyErr_Clear();
       if (found && PyCFunction_Check(found.get())) return call(t, t.known_object(found.get()), std::move(arguments));

@@ -276,15 +276,41 @@ Answer object_binary(Tracer& t, int base, bool in_place, Variable* a, Variable* 
   return unsupported_operands(t, base, in_place, a, b);
 }
 
+// torch refuses operands of a class that has nothing of a number or tensor; the class's own method then has its turn.
+bool torch_refuses(PyTypeObject* type) {
+  auto* number = type->tp_as_number;
+  if (number && (number->nb_index || number->nb_float || number->nb_int)) return false;
+  if (type->tp_as_sequence && (type->tp_as_sequence->sq_item || type->tp_as_sequence->sq_length)) return false;
+  for (const char* name : {"__torch_function__", "__array__", "__array_priority__", "__dlpack__"}) {
+    if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name)) return false;
+  }
+  PyErr_Clear();
+  return true;
+}
+
+Answer tensor_with_object(Tracer& t, int base, bool in_place, Variable* a, Variable* b) {
+  const Operator& op = kTable[base];
+  const bool object_first = a->kind == Kind::kObject;
+  Variable* object = object_first ? a : b;
+  std::vector<const char*> names = {object_first ? op.special : op.reflected};
+  if (object_first && in_place) names.insert(names.begin(), op.in_place);
+  if (object_first || torch_refuses(type_of(object))) {
+    for (const char* name : names) {
+      Special method = TRY(find_special(t, object, name));
+      if (!method.method || method.builtin) continue;
+      Variable* result = t.force(TRY(call_special_now(t, object, name, {object_first ? b : a})));
+      if (!is_not_implemented(result)) return result;
+    }
+  }
+  return not_modelled(t, base, in_place, a, b);
+}
+
 Answer tensor_binary(Tracer& t, int base, bool in_place, Variable* a, Variable* b) {
   Variable* other = a->kind == Kind::kTensor ? b : a;
-  if (other->kind != Kind::kTensor && other->kind != Kind::kConstant) {
-    // str % tensor formats; everything else that is not a number is refused by torch, unless its class has its own reflected method.
-    if (other->kind != Kind::kTuple && other->kind != Kind::kList) return not_modelled(t, base, in_place, a, b);
-  }
-  if (other->kind == Kind::kConstant && !PyNumber_Check(other->real)) return not_modelled(t, base, in_place, a, b);
-  if (other->kind == Kind::kConstant && PyUnicode_Check(other->real)) return not_modelled(t, base, in_place, a, b);
-  if (a->kind == Kind::kList && in_place) return not_modelled(t, base, in_place, a, b);
+  if (other->kind == Kind::kObject) return tensor_with_object(t, base, in_place, a, b);
+  // str % tensor formats, list += tensor iterates; everything else that is not a number is refused by torch.
+  const bool number = other->kind == Kind::kConstant && !PyUnicode_Check(other->real) && PyNumber_Check(other->real);
+  if (other->kind != Kind::kTensor && !number) return not_modelled(t, base, in_place, a, b);
   Arguments arguments;
   arguments.positional = {a, b};
   // `5 += tensor` has no in-place form: the left side decides.
@@ -340,7 +366,7 @@ Answer binary(Tracer& t, int operation, Variable* a, Variable* b) {
   if (is_set_like(a) && (base == NB_AND || base == NB_OR || base == NB_SUBTRACT || base == NB_XOR)) {
     if (is_set_like(b) || a->kind == Kind::kDictView) return set_binary(t, operation, in_place, a, b);
   }
-  if (a->kind != Kind::kDictView && b->kind == Kind::kDictView && is_set_like(b)) return not_modelled(t, base, in_place, a, b);
+  if (b->kind == Kind::kDictView && is_set_like(b)) return not_modelled(t, base, in_place, a, b);  // any iterable with a view
   if (!is_builtin_value(a) || !is_builtin_value(b)) return not_modelled(t, base, in_place, a, b);
   if (base == NB_MULTIPLY && (as_list(a) || as_tuple(a) || as_list(b) || as_tuple(b))) {
     Variable* other = as_list(a) || as_tuple(a) ? b : a;

@@ -151,8 +151,9 @@ Answer set_binary(Tracer& t, int operation, bool in_place, Variable* a, Variable
   const int base = in_place ? operation - NB_INPLACE_ADD : operation;
   const bool view = a->kind == Kind::kDictView;
   if (!view && !is_set_operand(b)) return t.fail(Reason::unsupported_operator, describe(a) + " with " + describe(b));
-  if (!view && b->kind == Kind::kDictView) return t.fail(Reason::unsupported_operator, describe(a) + " with " + describe(b));
-  py::Ref left = view ? TRY(key_set(t, a, false)) : py::Ref::share(real_keys(a));
+  // Beside a view of keys the view's own operator answers: the result is a new set, of the in-place forms too.
+  const bool by_view = view || b->kind == Kind::kDictView;
+  py::Ref left = by_view ? TRY(key_set(t, a, false)) : py::Ref::share(real_keys(a));
   py::Ref right = b->kind == Kind::kSet ? py::Ref::share(real_keys(b)) : TRY(key_set(t, b, false));
   PyObject* (*apply)(PyObject*, PyObject*) = base == NB_AND   ? PyNumber_And
                                              : base == NB_OR  ? PyNumber_Or
@@ -160,7 +161,7 @@ Answer set_binary(Tracer& t, int operation, bool in_place, Variable* a, Variable
                                                               : PyNumber_Subtract;
   py::Ref result = py::Ref::steal(apply(left.get(), right.get()));
   if (!result) return t.raise_python_error();
-  if (in_place && a->kind == Kind::kSet && !static_cast<SetVariable*>(a)->frozen) {
+  if (in_place && !by_view && !static_cast<SetVariable*>(a)->frozen) {
     replace_keys(t, a, std::move(result));
     return a;
   }

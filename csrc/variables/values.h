@@ -75,6 +75,25 @@ SetVariable* make_set(Tracer& t, PyObject* owned_keys);               // set or 
 Result<py::Ref> key_set(Tracer& t, Variable* iterable, bool frozen);  // a real set of the iterable's keys
 bool has_dict_version(DictVariable* dict, uint32_t version, Py_ssize_t live);
 
+// The positions of an iterator and of those it draws from. A step that breaks puts them back: the instruction runs again as written.
+class IteratorPositions {
+ public:
+  explicit IteratorPositions(Variable* iterator) { save(iterator); }
+  void restore();
+
+ private:
+  struct State {
+    IteratorVariable* iterator;
+    Py_ssize_t index;
+    bool exhausted;
+    uint32_t version;
+    Variable* over;
+    std::vector<Variable*> inner;
+  };
+  void save(Variable* v);
+  std::vector<State> saved_;
+};
+
 // Methods by kind; the answer of an unknown name is a failure.
 Answer call_constant_method(Tracer& t, Variable* self, PyObject* name, Arguments& arguments);
 Answer call_tuple_method(Tracer& t, TupleVariable* self, PyObject* name, Arguments& arguments);
