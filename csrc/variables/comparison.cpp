@@ -392,13 +392,14 @@ Answer contains(Tracer& t, Variable* container, Variable* item) {
       return in_items(tuple->items);
     }
     case Kind::kDict: {
+      auto* dict = static_cast<DictVariable*>(container);
       PyObject* key = nullptr;
-      if (!TRY(lookup_key(t, item, &key))) return t.boolean(false);
-      return t.boolean(dict_find(static_cast<DictVariable*>(container), key) != nullptr);
+      if (!TRY(lookup_key(t, real_index(dict), item, &key))) return t.boolean(false);
+      return t.boolean(dict_find(dict, key) != nullptr);
     }
     case Kind::kSet: {
       PyObject* key = nullptr;
-      if (!TRY(lookup_key(t, item, &key))) return t.boolean(false);
+      if (!TRY(lookup_key(t, real_keys(container), item, &key))) return t.boolean(false);
       const int found = PySet_Contains(real_keys(container), key);
       if (found < 0) return t.raise_python_error();
       return t.boolean(found == 1);
@@ -423,7 +424,7 @@ Answer contains(Tracer& t, Variable* container, Variable* item) {
       auto* pair = as_tuple(t.force(item));
       if (pair == nullptr || pair->items.size() != 2) return t.boolean(false);
       PyObject* key = nullptr;
-      if (!TRY(lookup_key(t, pair->items[0], &key))) return t.boolean(false);
+      if (!TRY(lookup_key(t, real_index(view->dict), pair->items[0], &key))) return t.boolean(false);
       Variable* value = dict_find(view->dict, key);
       return t.boolean(value && TRY(same_or_equal(t, value, pair->items[1])));
     }

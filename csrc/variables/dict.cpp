@@ -99,9 +99,30 @@ Result<PyObject*> dict_key(Tracer& t, Variable* key) {
   return t.fail(Reason::unsupported_value, describe(key) + " as a key of a dict or set");
 }
 
-Result<bool> lookup_key(Tracer& t, Variable* key, PyObject** object) {
+namespace {
+
+// A value from outside that is hashed by identity and known by its type only: looking it up must not tie the entry to that object.
+bool is_loose_identity(Variable* key) {
+  if (key->real == nullptr || key->source == nullptr) return false;
+  if (key->kind == Kind::kTensor) return true;
+  auto* object = as_object(key);
+  return object && object->existed && !object->by_identity && hashes_by_identity(object->type);
+}
+
+bool only_data_keys(PyObject* keys) {
+  py::Ref iterator = py::Ref::steal(PyObject_GetIter(keys));
+  CHECK(iterator) << "the keys of a dict or set";
+  while (py::Ref key = py::Ref::steal(PyIter_Next(iterator.get()))) {
+    if (!is_data(key.get())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<bool> lookup_key(Tracer& t, PyObject* keys, Variable* key, PyObject** object) {
   key = t.force(key);
-  if (is_new_identity(key)) return false;
+  if (is_new_identity(key) || (is_loose_identity(key) && only_data_keys(keys))) return false;
   *object = TRY(dict_key(t, key));
   return true;
 }
@@ -126,16 +147,16 @@ Variable* key_variable(Tracer& t, PyObject* key) {
 
 Variable* dict_key_variable(Tracer& t, DictVariable*, PyObject* key) { return key_variable(t, key); }
 
-namespace {
-
-PyObject* index_of(DictVariable* dict) {
+PyObject* real_index(DictVariable* dict) {
   if (!dict->index) dict->index = py::Ref::steal(PyDict_New());
   CHECK(dict->index) << "no memory for a dict";
   return dict->index.get();
 }
 
+namespace {
+
 Py_ssize_t position_of(DictVariable* dict, PyObject* key) {
-  PyObject* position = PyDict_GetItemWithError(index_of(dict), key);
+  PyObject* position = PyDict_GetItemWithError(real_index(dict), key);
   if (position == nullptr) {
     CHECK(!PyErr_Occurred()) << "a key of a dict can't be hashed";
     return -1;
@@ -145,7 +166,7 @@ Py_ssize_t position_of(DictVariable* dict, PyObject* key) {
 
 void append_entry(DictVariable* dict, PyObject* key, Variable* value) {
   py::Ref position = py::Ref::steal(PyLong_FromSize_t(dict->entries.size()));
-  CHECK(position && PyDict_SetItem(index_of(dict), key, position.get()) == 0) << "a key of a dict can't be stored";
+  CHECK(position && PyDict_SetItem(real_index(dict), key, position.get()) == 0) << "a key of a dict can't be stored";
   dict->entries.emplace_back(key, value);
   dict->live++;
 }
@@ -179,7 +200,7 @@ void dict_store(Tracer& t, DictVariable* dict, PyObject* key, Variable* value) {
 bool dict_remove(Tracer&, DictVariable* dict, PyObject* key) {
   const Py_ssize_t position = position_of(dict, key);
   if (position < 0) return false;
-  CHECK(PyDict_DelItem(index_of(dict), key) == 0) << "a key of a dict can't be removed";
+  CHECK(PyDict_DelItem(real_index(dict), key) == 0) << "a key of a dict can't be removed";
   dict->entries[static_cast<size_t>(position)].second = nullptr;
   dict->live--;
   dict->version++;
@@ -265,7 +286,7 @@ bool is_ordered(DictVariable* dict) {
 
 Answer move_to_end(Tracer& t, DictVariable* self, Variable* key, bool last) {
   PyObject* object = nullptr;
-  const bool may_be_there = TRY(lookup_key(t, key, &object));
+  const bool may_be_there = TRY(lookup_key(t, real_index(self), key, &object));
   Variable* value = may_be_there ? dict_find(self, object) : nullptr;
   if (value == nullptr) return raise_key_error(t, key);
   const Py_ssize_t position = position_of(self, object);
@@ -319,14 +340,14 @@ Answer call_dict_method(Tracer& t, DictVariable* self, PyObject* name, Arguments
   if (method == "values" && arguments.only_positional(0, 0)) return view(t, self, 1);
   if (method == "get" && arguments.only_positional(1, 2)) {
     PyObject* object = nullptr;
-    const bool may_be_there = TRY(lookup_key(t, args[0], &object));
+    const bool may_be_there = TRY(lookup_key(t, real_index(self), args[0], &object));
     Variable* value = may_be_there ? dict_find(self, object) : nullptr;
     return value ? value : args.size() == 2 ? args[1] : t.none();
   }
   if (method == "pop" && (arguments.only_positional(1, 2) || (is_ordered(self) && args.size() == 1 && arguments.keyword("default")))) {
     Variable* fallback = args.size() == 2 ? args[1] : arguments.keyword("default");
     PyObject* object = nullptr;
-    const bool may_be_there = TRY(lookup_key(t, args[0], &object));
+    const bool may_be_there = TRY(lookup_key(t, real_index(self), args[0], &object));
     Variable* value = may_be_there ? dict_find(self, object) : nullptr;
     if (value == nullptr) {
       if (fallback) return fallback;

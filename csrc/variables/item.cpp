@@ -55,7 +55,7 @@ Answer list_item(Tracer& t, ListVariable* list, Variable* key) {
 
 Answer dict_item(Tracer& t, DictVariable* dict, Variable* key) {
   PyObject* object = nullptr;
-  const bool may_be_there = TRY(lookup_key(t, key, &object));
+  const bool may_be_there = TRY(lookup_key(t, real_index(dict), key, &object));
   if (may_be_there) {
     if (Variable* value = dict_find(dict, object)) return value;
   }
@@ -135,7 +135,7 @@ Answer object_item(Tracer& t, Variable* object, Variable* key) {
     auto* dict = as_dict(inner);
     if (dict == nullptr) return get_item(t, inner, key);
     PyObject* key_object = nullptr;
-    if (TRY(lookup_key(t, key, &key_object))) {
+    if (TRY(lookup_key(t, real_index(dict), key, &key_object))) {
       if (Variable* value = dict_find(dict, key_object)) return value;
     }
     Special missing = TRY(find_special(t, object, "__missing__"));
@@ -260,7 +260,7 @@ Status store_dict(Tracer& t, DictVariable* dict, Variable* key, Variable* value)
     return Unit{};
   }
   PyObject* object = nullptr;
-  const bool may_be_there = TRY(lookup_key(t, key, &object));
+  const bool may_be_there = TRY(lookup_key(t, real_index(dict), key, &object));
   if (!may_be_there || !dict_remove(t, dict, object)) return raise_key_error(t, key);
   t.mark_changed(dict);
   return Unit{};

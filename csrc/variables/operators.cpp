@@ -280,7 +280,6 @@ Answer object_binary(Tracer& t, int base, bool in_place, Variable* a, Variable* 
 bool torch_refuses(PyTypeObject* type) {
   auto* number = type->tp_as_number;
   if (number && (number->nb_index || number->nb_float || number->nb_int)) return false;
-  if (type->tp_as_sequence && (type->tp_as_sequence->sq_item || type->tp_as_sequence->sq_length)) return false;
   for (const char* name : {"__torch_function__", "__array__", "__array_priority__", "__dlpack__"}) {
     if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name)) return false;
   }
@@ -292,6 +291,15 @@ Answer tensor_with_object(Tracer& t, int base, bool in_place, Variable* a, Varia
   const Operator& op = kTable[base];
   const bool object_first = a->kind == Kind::kObject;
   Variable* object = object_first ? a : b;
+  // A member of an IntEnum is a number to torch; its class has C code for the operator, or its own.
+  PyObject* real = known(t, object);
+  if (real && (PyLong_Check(real) || PyFloat_Check(real))) {
+    Special method = TRY(find_special(t, object, object_first ? op.special : op.reflected));
+    if (!method.builtin || !is_data_type(method.builtin)) return not_modelled(t, base, in_place, a, b);
+    Variable* number = t.constant_new(PyLong_Check(real) ? PyNumber_Long(real) : PyNumber_Float(real));
+    if (!PyLong_CheckExact(number->real) && !PyFloat_CheckExact(number->real)) return not_modelled(t, base, in_place, a, b);
+    return object_first ? binary(t, base, number, b) : binary(t, in_place ? base + NB_INPLACE_ADD : base, a, number);
+  }
   std::vector<const char*> names = {object_first ? op.special : op.reflected};
   if (object_first && in_place) names.insert(names.begin(), op.in_place);
   if (object_first || torch_refuses(type_of(object))) {

@@ -73,7 +73,7 @@ Answer call_mutating(Tracer& t, SetVariable* self, std::string_view method, Argu
   }
   if ((method == "discard" || method == "remove") && arguments.only_positional(1, 1)) {
     PyObject* key = nullptr;
-    const bool may_be_there = TRY(lookup_key(t, args[0], &key));
+    const bool may_be_there = TRY(lookup_key(t, keys, args[0], &key));
     const int found = may_be_there ? PySet_Discard(keys, key) : 0;
     if (found < 0) return t.raise_python_error();
     if (!found && method == "remove") return raise_key_error(t, args[0]);

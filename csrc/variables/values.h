@@ -64,8 +64,9 @@ struct SliceBounds {
 Result<SliceBounds> slice_bounds(Tracer& t, Variable* v, Py_ssize_t size);
 bool is_slice(Variable* v);
 
-// Keys of dicts and sets. Lookups of values that can't be a key of a modelled container give false: absent.
-Result<bool> lookup_key(Tracer& t, Variable* key, PyObject** object);
+// The object to look up among `keys` (the real dict or set of a container). False: the key is surely absent.
+Result<bool> lookup_key(Tracer& t, PyObject* keys, Variable* key, PyObject** object);
+PyObject* real_index(DictVariable* dict);  // the real dict of a dict's keys
 Variable* key_variable(Tracer& t, PyObject* key);
 void dict_clear(Tracer& t, DictVariable* dict);
 Status dict_update(Tracer& t, DictVariable* dict, Variable* other);  // dict.update(other)

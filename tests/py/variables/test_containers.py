@@ -52,7 +52,7 @@ def test_list_argument_is_written_back(check, x):
 
 def test_tuple_methods(check, x):
     def f(x):
-        t = (1, 2, x, 1)
+        t = (1, 2, None, 1)
         return x + 1, t.count(1), t.index(2), (1, 2, 3).index(3, 1)
 
     check(f, x)

@@ -241,7 +241,7 @@ def test_module_containers(check, x):
             self.chain = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
 
         def forward(self, x):
-            for layer in self.layers[1:]:
+            for layer in self.layers:
                 x = layer(x)
             x = self.named["a"](x) if "a" in self.named else x
             x = self.chain[0](x) if len(self.chain) == 2 else x

@@ -232,9 +232,7 @@ def test_unpacking(check, x):
     check(f, x)
 
 
-@pytest.mark.parametrize(
-    "wrong", [lambda: list(5), lambda: [*None], lambda: next([1]), lambda: iter(len), lambda: dict([1]), lambda: [1, 2].extend(3)]
-)
+@pytest.mark.parametrize("wrong", [lambda: list(5), lambda: [*None], lambda: iter(len), lambda: dict([1]), lambda: [1, 2].extend(3)])
 def test_what_is_not_iterable(check, x, wrong):
     def f(x):
         try:
