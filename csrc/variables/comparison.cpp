@@ -365,7 +365,7 @@ Answer is_among(Tracer& t, Variable* iterator, Variable* item) {
     if (found.ok() && !found.value()) return t.boolean(false);
     if (found.ok()) found = same_or_equal(t, value, item);
     if (!found.ok()) {
-      if (found.failure()->kind != Failure::Kind::kRaise) before.restore();
+      if (broke(found)) before.restore();
       return Failed{found.failure()};
     }
     if (found.value()) return t.boolean(true);

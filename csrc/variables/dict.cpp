@@ -226,52 +226,51 @@ namespace {
 
 using Entries = std::vector<std::pair<PyObject*, Variable*>>;
 
-// What dict.update would store, in order. Nothing is changed yet.
-Result<Entries> entries_of(Tracer& t, Variable* other) {
-  Entries entries;
+// What dict.update stores, in order; where the traced program raises midway, what came before. Nothing is changed yet.
+Status entries_of(Tracer& t, Variable* other, Entries* entries) {
   other = t.force(other);
-  if (auto* object = as_object(other)) {
-    if (object->inner && as_dict(object->inner)) {
-      Special keys = TRY(find_special(t, other, "keys"));
-      Special iterate = TRY(find_special(t, other, "__iter__"));
-      if (keys.builtin && iterate.builtin) other = object->inner;
-    }
+  if (auto* object = as_object(other); object && object->inner && as_dict(object->inner)) {
+    Special iterate = TRY(find_special(t, other, "__iter__"));
+    if (iterate.builtin) other = object->inner;
   }
   if (auto* dict = as_dict(other)) {
     for (auto& [key, value] : dict->entries) {
-      if (value) entries.emplace_back(key, value);
+      if (value) entries->emplace_back(key, value);
     }
-    return entries;
+    return Unit{};
   }
+  if (other->kind == Kind::kTensor) return t.fail(Reason::unsupported_method, "dict update from a tensor");
   if (other->kind == Kind::kObject) {
     PyObject* keys_name = t.intern("keys");
     if (TRY(has_attribute(t, other, keys_name))) {
-      Variable* method = TRY(get_attribute(t, other, keys_name));
+      Variable* method = TRY(t.wait(get_attribute(t, other, keys_name)));
       Variable* keys = TRY(t.wait(call(t, method, {})));
       for (Variable* key : TRY(unpack(t, keys))) {
         PyObject* object = TRY(dict_key(t, key));
         Variable* value = TRY(t.wait(get_item(t, other, key)));
-        entries.emplace_back(t.keep(object), value);
+        entries->emplace_back(t.keep(object), value);
       }
-      return entries;
+      return Unit{};
     }
   }
-  if (other->kind == Kind::kTensor) return t.fail(Reason::unsupported_method, "dict update from a tensor");
-  std::vector<Variable*> pairs = TRY(unpack(t, other));
-  Py_ssize_t number = 0;
-  for (Variable* item : pairs) {
-    item = t.force(item);
+  std::vector<Variable*> pairs;
+  Status status = unpack_into(t, other, &pairs);
+  if (broke(status)) return status;
+  for (size_t number = 0; number < pairs.size(); number++) {
+    Variable* item = t.force(pairs[number]);
     if (item->kind == Kind::kTensor) return t.fail(Reason::unsupported_method, "dict update from tensors");
-    std::vector<Variable*> pair = TRY(unpack(t, item));
+    Answer iterator = get_iterator(t, item);
+    if (raised(iterator.failure(), PyExc_TypeError)) {
+      return t.raise_new(PyExc_TypeError, "cannot convert dictionary update sequence element #%zu to a sequence", number);
+    }
+    std::vector<Variable*> pair = TRY(unpack(t, TRY(std::move(iterator))));
     if (pair.size() != 2) {
-      return t.raise_new(PyExc_ValueError, "dictionary update sequence element #%zd has length %zd; 2 is required", number,
-                         static_cast<Py_ssize_t>(pair.size()));
+      return t.raise_new(PyExc_ValueError, "dictionary update sequence element #%zu has length %zu; 2 is required", number, pair.size());
     }
     PyObject* object = TRY(dict_key(t, pair[0]));
-    entries.emplace_back(t.keep(object), pair[1]);
-    number++;
+    entries->emplace_back(t.keep(object), pair[1]);
   }
-  return entries;
+  return status;
 }
 
 void store_all(Tracer& t, DictVariable* dict, const Entries& entries) {
@@ -324,8 +323,10 @@ DictViewVariable* view(Tracer& t, DictVariable* dict, uint8_t which) {
 }  // namespace
 
 Status dict_update(Tracer& t, DictVariable* dict, Variable* other) {
-  store_all(t, dict, TRY(entries_of(t, other)));
-  return Unit{};
+  Entries entries;
+  Status status = entries_of(t, other, &entries);
+  if (!broke(status)) store_all(t, dict, entries);
+  return status;
 }
 
 bool has_dict_version(DictVariable* dict, uint32_t version, Py_ssize_t live) {
@@ -366,8 +367,8 @@ Answer call_dict_method(Tracer& t, DictVariable* self, PyObject* name, Arguments
     return value;
   }
   if (method == "update" && args.size() <= 1) {
+    if (!args.empty()) TRY(dict_update(t, self, args[0]));
     Entries entries;
-    if (!args.empty()) entries = TRY(entries_of(t, args[0]));
     for (auto& [key, value] : arguments.keywords) entries.emplace_back(key, value);
     store_all(t, self, entries);
     return t.none();

@@ -27,8 +27,6 @@ void IteratorPositions::restore() {
 
 namespace {
 
-bool is_break(const Failure* failure) { return failure->kind != Failure::Kind::kRaise; }
-
 IteratorVariable* over_sequence(Tracer& t, Variable* sequence) {
   auto* iterator = t.make<IteratorVariable>();
   iterator->form = Form::kSequence;
@@ -354,7 +352,7 @@ Result<bool> next(Tracer& t, Variable* iterator, Variable** value) {
     IteratorPositions before(it);
     Result<bool> more = next_of_form(t, it, value);
     if (!more.ok()) {
-      if (is_break(more.failure())) before.restore();
+      if (broke(more)) before.restore();
       return more;
     }
     return more;
@@ -380,30 +378,44 @@ Result<bool> next(Tracer& t, Variable* iterator, Variable** value) {
   return Failed{result.failure()};
 }
 
-Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable) {
+Status unpack_into(Tracer& t, Variable* iterable, std::vector<Variable*>* items) {
   iterable = t.force(iterable);
-  if (auto* list = as_list(iterable)) return list->items;
   auto* tuple = as_tuple(iterable);
-  if (tuple && tuple->type->tp_iter == PyTuple_Type.tp_iter) return tuple->items;
-  if (iterable->kind == Kind::kSet) return set_items(t, iterable);
+  if (auto* list = as_list(iterable)) {
+    *items = list->items;
+    return Unit{};
+  }
+  if (tuple && tuple->type->tp_iter == PyTuple_Type.tp_iter) {
+    *items = tuple->items;
+    return Unit{};
+  }
+  if (iterable->kind == Kind::kSet) {
+    *items = TRY(set_items(t, iterable));
+    return Unit{};
+  }
   Variable* iterator = TRY(get_iterator(t, iterable));
   IteratorPositions before(iterator);
-  std::vector<Variable*> items;
   for (;;) {
     Variable* value = nullptr;
     Result<bool> more = next(t, iterator, &value);
     if (!more.ok()) {
-      if (is_break(more.failure())) before.restore();
+      if (broke(more)) before.restore();
       return Failed{more.failure()};
     }
-    if (!more.value()) return items;
-    items.push_back(value);
+    if (!more.value()) return Unit{};
+    items->push_back(value);
     // An endless iterator: let the program itself find out.
-    if (items.size() > size_t{1} << 20) {
+    if (items->size() > size_t{1} << 20) {
       before.restore();
       return t.fail(Reason::too_many_instructions, "list of more than a million items");
     }
   }
+}
+
+Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable) {
+  std::vector<Variable*> items;
+  TRY(unpack_into(t, iterable, &items));
+  return items;
 }
 
 }  // namespace pellucid::variables

@@ -119,6 +119,18 @@ Answer remove(Tracer& t, ListVariable* self, Variable* value) {
 
 }  // namespace
 
+// What came before an exception stays in the list.
+Status list_extend(Tracer& t, ListVariable* list, Variable* iterable) {
+  std::vector<Variable*> more;
+  Status status = unpack_into(t, iterable, &more);
+  if (broke(status)) return status;
+  if (!more.empty()) {
+    list->items.insert(list->items.end(), more.begin(), more.end());
+    t.mark_changed(list);
+  }
+  return status;
+}
+
 Answer call_list_method(Tracer& t, ListVariable* self, PyObject* name, Arguments& arguments) {
   const std::string_view method = text_of(name);
   auto& args = arguments.positional;
@@ -128,9 +140,7 @@ Answer call_list_method(Tracer& t, ListVariable* self, PyObject* name, Arguments
     return t.none();
   }
   if (method == "extend" && arguments.only_positional(1, 1)) {
-    std::vector<Variable*> more = TRY(unpack(t, args[0]));
-    self->items.insert(self->items.end(), more.begin(), more.end());
-    t.mark_changed(self);
+    TRY(list_extend(t, self, args[0]));
     return t.none();
   }
   if (method == "pop" && arguments.only_positional(0, 1)) return pop(t, self, args.empty() ? nullptr : args[0]);

@@ -113,9 +113,7 @@ std::vector<Variable*> repeated(const std::vector<Variable*>& items, size_t n) {
 Answer list_binary(Tracer& t, int base, bool in_place, ListVariable* a, Variable* b, bool* handled) {
   *handled = true;
   if (base == NB_ADD && in_place) {
-    std::vector<Variable*> more = TRY(unpack(t, b));
-    a->items.insert(a->items.end(), more.begin(), more.end());
-    t.mark_changed(a);
+    TRY(list_extend(t, a, b));
     return a;
   }
   if (base == NB_ADD) {

@@ -22,21 +22,28 @@ SetVariable* make_set(Tracer& t, PyObject* owned_keys) {
   return set;
 }
 
+namespace {
+
+// Adds the keys of an iterable; those before an exception of the traced program stay, those before a break are not to be used.
+Status add_keys(Tracer& t, Variable* iterable, PyObject* keys) {
+  std::vector<Variable*> items;
+  Status status = unpack_into(t, iterable, &items);
+  if (broke(status)) return status;
+  for (Variable* item : items) {
+    PyObject* key = TRY(dict_key(t, item));
+    if (PySet_Add(keys, t.keep(key)) < 0) return t.raise_python_error();
+  }
+  return status;
+}
+
+}  // namespace
+
 Result<py::Ref> key_set(Tracer& t, Variable* iterable, bool frozen) {
   iterable = t.force(iterable);
-  py::Ref keys;
-  if (iterable->kind == Kind::kSet) {
-    keys = py::Ref::steal(PySet_New(real_keys(iterable)));
-  } else {
-    std::vector<Variable*> items = TRY(unpack(t, iterable));
-    keys = py::Ref::steal(PySet_New(nullptr));
-    CHECK(keys) << "no memory for a set";
-    for (Variable* item : items) {
-      PyObject* key = TRY(dict_key(t, item));
-      if (PySet_Add(keys.get(), t.keep(key)) < 0) return t.raise_python_error();
-    }
-  }
-  if (frozen && keys) keys = py::Ref::steal(PyFrozenSet_New(keys.get()));
+  py::Ref keys = py::Ref::steal(PySet_New(iterable->kind == Kind::kSet ? real_keys(iterable) : nullptr));
+  CHECK(keys) << "no memory for a set";
+  if (iterable->kind != Kind::kSet) TRY(add_keys(t, iterable, keys.get()));
+  if (frozen) keys = py::Ref::steal(PyFrozenSet_New(keys.get()));
   CHECK(keys) << "no memory for a set";
   return keys;
 }
@@ -94,8 +101,17 @@ Answer call_mutating(Tracer& t, SetVariable* self, std::string_view method, Argu
     t.mark_changed(self);
     return t.none();
   }
-  static constexpr std::pair<std::string_view, const char*> kUpdates[] = {{"update", "union"},
-                                                                          {"difference_update", "difference"},
+  if (method == "update" && arguments.keywords.empty()) {
+    py::Ref united = py::Ref::steal(PySet_New(keys));
+    CHECK(united) << "no memory for a set";
+    Status status = Unit{};
+    for (size_t i = 0; i < args.size() && status.ok(); i++) status = add_keys(t, args[i], united.get());
+    if (broke(status)) return Failed{status.failure()};
+    replace_keys(t, self, std::move(united));
+    if (!status.ok()) return Failed{status.failure()};
+    return t.none();
+  }
+  static constexpr std::pair<std::string_view, const char*> kUpdates[] = {{"difference_update", "difference"},
                                                                           {"intersection_update", "intersection"},
                                                                           {"symmetric_difference_update", "symmetric_difference"}};
   for (auto& [update, pure] : kUpdates) {

@@ -164,6 +164,8 @@ Result<Py_ssize_t> length(Tracer& t, Variable* v);
 Answer get_iterator(Tracer& t, Variable* v);                           // iterate.cpp
 Result<bool> next(Tracer& t, Variable* iterator, Variable** value);    // false: exhausted
 Result<std::vector<Variable*>> unpack(Tracer& t, Variable* iterable);  // list(iterable)
+// The same, item by item: where the traced program raises midway, `items` are those before.
+Status unpack_into(Tracer& t, Variable* iterable, std::vector<Variable*>* items);
 
 // dict entries, keys by hash and equality of the known key object (container.cpp)
 Result<PyObject*> dict_key(Tracer& t, Variable* key);  // the object that stands for a key: known value, or an outside object's identity
@@ -171,6 +173,7 @@ Variable* dict_key_variable(Tracer& t, DictVariable* dict, PyObject* key);
 Variable* dict_find(DictVariable* dict, PyObject* key);  // null: absent
 void dict_store(Tracer& t, DictVariable* dict, PyObject* key, Variable* value);
 bool dict_remove(Tracer& t, DictVariable* dict, PyObject* key);
+Status dict_update(Tracer& t, DictVariable* dict, Variable* other);  // dict.update(other)
 
 Result<Variable*> exception_instance(Tracer& t, Variable* class_or_instance);  // exception.cpp: what `raise x` raises
 bool exception_matches(Variable* exception, PyObject* type);

@@ -48,6 +48,10 @@ Variable* inner_of(Variable* object, const Special& special);
 
 bool is_not_implemented(Variable* v);
 bool raised(const Failure* failure, PyObject* type);  // an exception of the traced program of that type
+template <class T>
+bool broke(const Result<T>& result) {  // failed, and not by an exception of the traced program: nothing may have changed
+  return !result.ok() && result.failure()->kind != Failure::Kind::kRaise;
+}
 Failed raise_key_error(Tracer& t, Variable* key);
 Failed raise_unhashable(Tracer& t, Variable* v);
 
@@ -69,7 +73,6 @@ Result<bool> lookup_key(Tracer& t, PyObject* keys, Variable* key, PyObject** obj
 PyObject* real_index(DictVariable* dict);  // the real dict of a dict's keys
 Variable* key_variable(Tracer& t, PyObject* key);
 void dict_clear(Tracer& t, DictVariable* dict);
-Status dict_update(Tracer& t, DictVariable* dict, Variable* other);  // dict.update(other)
 DictVariable* dict_copy(Tracer& t, DictVariable* dict);
 PyObject* real_keys(Variable* v);                                     // the real set of a set or frozenset variable
 SetVariable* make_set(Tracer& t, PyObject* owned_keys);               // set or frozenset by the type of keys
@@ -94,6 +97,8 @@ class IteratorPositions {
   void save(Variable* v);
   std::vector<State> saved_;
 };
+
+Status list_extend(Tracer& t, ListVariable* list, Variable* iterable);
 
 // Methods by kind; the answer of an unknown name is a failure.
 Answer call_constant_method(Tracer& t, Variable* self, PyObject* name, Arguments& arguments);

@@ -24,6 +24,10 @@ std::vector<Variable*> take(Frame& frame, size_t count) {
 Status merge(InstructionTranslator& t, DictVariable* into, Variable* from, bool unique) {
   from = t.force(from);
   auto* source = as_dict(from);
+  if (!source && from->kind == Kind::kObject && TRY(has_attribute(t, from, t.intern("keys")))) {  // a mapping of the program
+    source = t.dict();
+    TRY(dict_update(t, source, from));
+  }
   if (!source) return t.fail(Reason::unsupported_value, "** of " + describe(from));
   if (unique)
     for (auto& [key, value] : source->entries)
@@ -118,7 +122,12 @@ OPCODE(MAP_ADD) {
 }
 
 OPCODE(LIST_EXTEND) {
-  std::vector<Variable*> items = TRY(unpack(t, frame.peek()));
+  Variable* iterable = t.force(frame.peek());
+  PyTypeObject* type = type_of(iterable);
+  if (type && !type->tp_iter && !(type->tp_as_sequence && type->tp_as_sequence->sq_item)) {
+    return t.raise_new(PyExc_TypeError, "Value after * must be an iterable, not %.200s", type->tp_name);
+  }
+  std::vector<Variable*> items = TRY(unpack(t, iterable));
   frame.pop();
   auto* list = grown<ListVariable>(t, frame.peek(instruction.arg - 1));
   list->items.insert(list->items.end(), items.begin(), items.end());

@@ -42,8 +42,10 @@ def assert_same(eager, captured, path="result"):
         assert_same(eager.args, captured.args, f"{path}.args")
     elif type(eager).__eq__ is not object.__eq__:
         assert eager == captured or (eager != eager and captured != captured), f"{path}: {eager!r} and {captured!r}"
-    elif type(eager).__module__ != "builtins":
+    elif hasattr(eager, "__dict__") and not isinstance(eager, type):
         assert_same(vars(eager), vars(captured), f"vars({path})")
+    else:
+        assert eager is captured or type(eager) is object, f"{path}: {eager!r} and {captured!r}"
 
 
 def outcome(function, arguments):

@@ -227,7 +227,7 @@ def test_mutation_seen_by_every_alias(check, x):
     def f(x, a, b):
         a.append(1)
         b.append(2)
-        a.append(x)
+        a.append(x + 1)
         return len(a), len(b), a is b
 
     shared = []
@@ -248,6 +248,64 @@ def test_list_subclass(check, x):
         s = Stack()
         s.push(x)
         s.append(2)
-        return len(s), s[0] + 1, s[-1], [v for v in s][1], 2 in s
+        return len(s), s[0] + 1, s[-1], [v for v in s][1], [v for v in reversed(s)][0]
 
     check(f, x)
+
+
+class Named(dict):
+    """Attributes beside items, as configuration classes have them."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def test_dict_subclass_with_attributes(check, x):
+    def f(x):
+        c = Named(width=3)
+        c["depth"] = x
+        c.update(extra=1)
+        merged = {**c, "z": 0}
+        return c.width, c.depth + 1, len(c), "width" in c, sorted(c), c.get("none"), c == {"width": 3}, merged["z"], hasattr(c, "nothing")
+
+    check(f, x)
+
+
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict])
+def test_dict_written_back_in_order(check, x, make):
+    def f(x, d):
+        first = d.pop("a")
+        d["c"] = x + 1
+        d["a"] = first
+        d["b"] = 20
+        return list(d)
+
+    check(f, x, make(a=1, b=2))
+
+
+def test_repeated_call_of_a_growing_argument_is_captured_again(x):
+    import torch
+
+    import pellucid
+
+    captured = pellucid.optimize(lambda x, items: items.append(x) or x + len(items), backend="eager")
+    items, expected = [], []
+    for i in range(3):
+        assert torch.equal(captured(x, items), x + i + 1)
+        expected.append(x)
+    assert len(items) == 3 and all(item is x for item in items)
+
+
+def test_failed_operation_leaves_no_trace(check, x):
+    def f(x, items, d):
+        for attempt in (lambda: items.extend(i // (2 - i) for i in range(4)), lambda: d.update([("k", 1), ("l",)]), lambda: items.sort()):
+            try:
+                attempt()
+            except Exception as error:
+                items.append(type(error).__name__)
+        return x + 1, items, d
+
+    check(f, x, [3, "a"], {"b": 1})

@@ -358,3 +358,84 @@ def test_branch_on_a_tensor_breaks(check, x):
 
     check(f, x, breaks=True)
     check(f, -x, breaks=True)
+
+
+def test_chained_and_mixed_comparisons(check, x):
+    def f(x, n):
+        return (
+            x + 1,
+            0 < n < 10,
+            1 <= n != 3,
+            not (n > 5 or n < 2),
+            (n and "yes") or "no",
+            n if n else None,
+            [n] == [float(n)],
+            (1, [n]) == (1, [3]),
+        )
+
+    check(f, x, 3)
+
+
+def test_nan_and_signed_zero(check, x):
+    def f(x, nan, zero):
+        return x + 1, nan == nan, nan in [nan], [nan] == [nan], -zero, zero == -zero, zero is None
+
+    check(f, x, float("nan"), 0.0)
+
+
+def test_comparison_of_dataclasses(check, x):
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Config:
+        width: int
+        name: str = "n"
+
+    def f(x, c):
+        made = Config(3)
+        return x * c.width, made == c, made != Config(4), made == 3, made in [c]
+
+    check(f, x, Config(3))
+
+
+def test_bound_methods_compare_equal(check, x):
+    class Thing:
+        def go(self):
+            return 1
+
+    def f(x, thing):
+        return x + thing.go(), thing.go == thing.go, thing.go is thing.go
+
+    check(f, x, Thing())
+
+
+def test_known_c_functions_are_called(check, x):
+    import math
+
+    def f(x, n):
+        return (
+            x + math.sqrt(n),
+            (math.floor(2.5), math.pi, math.prod([1, 2, n]), divmod(17, n), pow(2, n, 5), round(2.567, 2), abs(-n), hex(255), chr(97)),
+            (int("7"), float("1.5"), str(n), bool([]), bytes([1, 2]), complex(1, 2), int.from_bytes(b"ab", "big"), "a,b".split(",")),
+            (
+                n.bit_length(),
+                (1.5).is_integer(),
+                "x".join(["a", "b"]),
+                "{} {k}".format(1, k=n),
+                "%(a)s" % {"a": n},
+                "abc".replace("b", "d"),
+            ),
+            (
+                max([3, n, 1]),
+                min(2, n),
+                sum([1, 2]),
+                sorted("cab"),
+                any([0, n]),
+                all([]),
+                operator.add(n, 1),
+                operator.itemgetter(1)([0, n]),
+            ),
+            (torch.finfo(torch.float32).max, torch.device("cpu"), torch.Size([n]), torch.promote_types(torch.int8, torch.float32)),
+        )
+
+    check(f, x, 4)
