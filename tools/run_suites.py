@@ -166,7 +166,8 @@ def sanitize(jobs: int, folder: pathlib.Path, bridge: str, areas: Sequence[str])
     preload = " ".join(compiler_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so"))
     env = {**options, "LD_PRELOAD": preload, "PYTHONPATH": str(package), "PELLUCID_SANITIZED": "1"}
     search = "pythonpath=" + " ".join((str(package), "tools"))
-    command = [sys.executable, "-m", "pytest", "-o", search, "-p", "no:cacheprovider", "-m", "not slow"]
+    # A report of the sanitizer goes to file descriptor 2, so that is not captured.
+    command = [sys.executable, "-m", "pytest", "-o", search, "-p", "no:cacheprovider", "--capture=sys", "-m", "not slow"]
     all_commands(([*command, str(ROOT / "tests" / "py" / name)] for name in areas), env)
 
 
