@@ -13,11 +13,11 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from bench import capture, plot, report, startup, timing, workloads  # noqa: E402
-from bench.__main__ import main  # noqa: E402
-from bench.calls import BARE  # noqa: E402
-from bench.calls import measure as measure_calls  # noqa: E402
-from bench.compilers import BOTH, PELLUCID, TORCH, DoNothing, prepared, record  # noqa: E402
+from bench import capture, plot, report, startup, timing, workloads
+from bench.__main__ import main
+from bench.calls import BARE
+from bench.calls import measure as measure_calls
+from bench.compilers import BOTH, PELLUCID, TORCH, DoNothing, prepared, record
 
 
 def small_mlp():
