@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import types
+import warnings
 from typing import Any, Callable, Dict, Tuple
 
 __all__ = ["Missing", "evaluate"]
@@ -21,7 +22,10 @@ def evaluate(text: str, local_values: Dict[str, Any], function: types.FunctionTy
     """Runs the text of a guard program for a call of `function`; `values` are the objects it calls V."""
     namespace: Dict[str, Any] = dict(_HELPERS)
     namespace["V"] = values
-    exec(compile(text, "<guards>", "exec"), namespace)  # our own text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # "is" with a literal: identity is what such a guard means
+        compiled = compile(text, "<guards>", "exec")
+    exec(compiled, namespace)  # our own text
     try:
         return bool(namespace["check"](local_values, function.__globals__, function))
     except (Missing, KeyError):
