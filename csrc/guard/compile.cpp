@@ -55,7 +55,7 @@ bool Compiler::compile(const std::vector<const Source*>& block) {
     if (is_first(guards[i]) && !lower(guards[i], i)) return false;
   }
   current_guard_ = -1;
-  emit(Row{Op::kState, 0, 0, 0, {0}}, false);
+  emit(Row{Op::kState, 0, 0, 0, {0}}, Phase::kEarly);
   for (size_t i = 0; i < guards.size(); i++) {
     if (guards[i].kind == Kind::kTensor && guards[i].source->kind == source::Kind::kLocal && !lower(guards[i], i)) return false;
   }
@@ -69,8 +69,8 @@ bool Compiler::compile(const std::vector<const Source*>& block) {
   current_guard_ = -1;
   for (const Source* source : block) {  // whatever no guard loaded
     Operand out;
-    bool late = false;
-    if (!operand(*node_of(source), out, late)) return false;
+    Phase phase = Phase::kEarly;
+    if (!operand(*node_of(source), out, phase)) return false;
   }
   return lower_distinct() && finish();
 }
@@ -124,7 +124,7 @@ PyTypeObject* Compiler::known_type(const Node& node) const {
       set_.has(Kind::kEquals, node.source)) {
     return Py_TYPE(node.value.get());
   }
-  return nullptr;
+  return set_.has(Kind::kFunctionCode, node.source) ? &PyFunction_Type : nullptr;
 }
 
 Status Compiler::edge_of(Node& node) {
@@ -135,15 +135,17 @@ Status Compiler::edge_of(Node& node) {
     return source->kind == Kind::kGlobal ? Status::kTracked : Status::kPerCall;
   }
   PyObject* base = node.base->value.get();
-  bool constant = node.base->status == Status::kConstant;
+  bool constant = node.base->status == Status::kConstant, tracked = node.base->status == Status::kTracked;
+  bool behind_tags = node.base->status != Status::kPerCall;
   switch (source->kind) {
     case Kind::kInstanceItem:
-      return constant && cpython::dict_pointer_offset(base) != 0 ? Status::kTracked : Status::kPerCall;
+      return constant && cpython::dict_pointer_offset(Py_TYPE(base)) != 0 ? Status::kTracked : Status::kPerCall;
     case Kind::kDictItem:
-      return constant && PyDict_Check(base) ? Status::kTracked : Status::kPerCall;
+      return (constant || tracked) && PyDict_Check(base) ? Status::kTracked : Status::kPerCall;
     case Kind::kAttr: {
+      if (behind_tags && node.base->type != nullptr && never_changes(base, source->key))
+        return constant ? Status::kConstant : Status::kDerived;
       if (!constant) return Status::kPerCall;
-      if (never_changes(base, source->key)) return Status::kConstant;
       if (PyModule_CheckExact(base)) {
         PyObject* dict = cpython::instance_dict(base);
         bool own = dict != nullptr && cpython::type_lookup(Py_TYPE(base), source->key) == nullptr;
@@ -161,10 +163,11 @@ Status Compiler::edge_of(Node& node) {
     case Kind::kDictOf:
       return constant ? Status::kConstant : Status::kPerCall;
     case Kind::kItem:  // a tuple cannot change; a list can, and has no tag
-      return constant && PyTuple_Check(base) ? Status::kConstant : Status::kPerCall;
+      if (!PyTuple_Check(base) || !behind_tags || node.base->type == nullptr) return Status::kPerCall;
+      return constant ? Status::kConstant : Status::kDerived;
     case Kind::kBoundSelf:
     case Kind::kBoundFunc:
-      return constant ? Status::kConstant : Status::kPerCall;
+      return constant ? Status::kConstant : behind_tags ? Status::kDerived : Status::kPerCall;
     default:
       return Status::kPerCall;
   }

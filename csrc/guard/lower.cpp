@@ -1,6 +1,7 @@
 // Guards to rows and table entries, one function per kind that has more than one way. A constant or tracked source is checked through
 // the tables where a version tag covers the guard, and by a row behind them where none does (lists, functions, cells).
 #include <algorithm>
+#include <cstddef>
 
 #include "guard/compile.h"
 #include "guard/resolve.h"
@@ -17,6 +18,24 @@ uint64_t bits_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointe
 bool is_singleton(PyObject* object) { return object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis; }
 
 bool class_can_change(PyObject* object) { return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object); }
+
+// Where a function keeps what it shows under this name; 0: not in a field of its own.
+Py_ssize_t function_field(PyObject* name) {
+  static const std::pair<const char*, size_t> kFields[] = {{"__globals__", offsetof(PyFunctionObject, func_globals)},
+                                                           {"__code__", offsetof(PyFunctionObject, func_code)},
+                                                           {"__defaults__", offsetof(PyFunctionObject, func_defaults)},
+                                                           {"__kwdefaults__", offsetof(PyFunctionObject, func_kwdefaults)},
+                                                           {"__closure__", offsetof(PyFunctionObject, func_closure)}};
+  for (auto [field, offset] : kFields) {
+    if (PyUnicode_CompareWithASCIIString(name, field) == 0) return static_cast<Py_ssize_t>(offset);
+  }
+  return 0;
+}
+
+// A dictionary that the tables can verify.
+bool has_dict_row(const Node& node) {
+  return (node.status == Status::kConstant || node.status == Status::kTracked) && PyDict_Check(node.value.get());
+}
 
 Op load_op(source::Kind kind) {
   using source::Kind;
@@ -69,12 +88,11 @@ uint32_t Compiler::new_key(PyObject* key) {
   return static_cast<uint32_t>(program_.keys_.size() - 1);
 }
 
-void Compiler::emit(Row row, bool late) { (late ? late_ : early_).emplace_back(row, current_guard_); }
+void Compiler::emit(Row row, Phase phase) { rows_[static_cast<size_t>(phase)].emplace_back(row, current_guard_); }
 
-// Where the value of `node` is when rows behind this point run. `late`: only after the tables were checked.
-bool Compiler::operand(Node& node, Operand& out, bool& late) {
-  if (node.status == Status::kPerCall) return loaded_operand(node, out, late);
-  late = true;
+bool Compiler::operand(Node& node, Operand& out, Phase& phase) {
+  if (node.status == Status::kPerCall || node.status == Status::kDerived) return loaded_operand(node, out, phase);
+  phase = Phase::kLate;
   if (node.status == Status::kTracked && !ensure_tracked(node)) return false;
   if (node.status == Status::kConstant && !ensure_constant(node)) return false;
   if (node.slot < 0) {
@@ -85,20 +103,22 @@ bool Compiler::operand(Node& node, Operand& out, bool& late) {
   return true;
 }
 
-// As operand, but what the path gives in this call even for an object known by identity.
-bool Compiler::loaded_operand(Node& node, Operand& out, bool& late) {
+// As operand, but what the path gives even for an object known by identity.
+bool Compiler::loaded_operand(Node& node, Operand& out, Phase& phase) {
   const Source* source = node.source;
   if (source->kind == source::Kind::kLocal) {
     out = {static_cast<uint32_t>(source->index), true};
-    late = false;
+    phase = Phase::kEarly;
     return true;
   }
   if (!node.loaded) {
     Operand base;
-    bool behind = false;
-    if (node.base != nullptr && !operand(*node.base, base, behind)) return false;
+    node.phase = Phase::kEarly;
+    if (node.base != nullptr && !operand(*node.base, base, node.phase)) return false;
+    bool derived = node.edge == Status::kDerived;
+    if (derived) node.phase = Phase::kMoved;
     if (node.slot < 0 || node.status == Status::kConstant) {
-      int64_t slot = new_slot(Region::kScratch, nullptr);
+      int64_t slot = new_slot(derived ? Region::kKept : Region::kScratch, nullptr);
       if (node.status != Status::kConstant) node.slot = slot;
       out.index = static_cast<uint32_t>(slot);
     } else {
@@ -107,37 +127,42 @@ bool Compiler::loaded_operand(Node& node, Operand& out, bool& late) {
     Row row{load_op(source->kind), static_cast<uint8_t>(base.local), 0, base.index, {0}};
     row.destination = out.index;
     row.argument = static_cast<uint32_t>(source->index);
-    if (source->key != nullptr && source->kind != source::Kind::kFreeCell) {
+    Py_ssize_t field = source->kind == source::Kind::kAttr && node.base->type == &PyFunction_Type ? function_field(source->key) : 0;
+    if (field != 0) {
+      row.op = Op::kLoadFunctionField;
+      row.argument = static_cast<uint32_t>(field);
+    } else if (source->key != nullptr && source->kind != source::Kind::kFreeCell) {
       row.argument = new_key(source->key);
       if (row.argument == UINT32_MAX) return false;
     }
-    emit(row, behind);
+    emit(row, node.phase);
     node.loaded = true;
-    node.late = behind;
     node.load_slot = out.index;
   }
   out = {node.load_slot, false};
-  late = node.late;
+  // What was loaded because something moved stays for the rows of every call.
+  phase = node.phase == Phase::kMoved ? Phase::kLate : node.phase;
   return true;
 }
 
-bool Compiler::check_row(Node& node, Op op, uint64_t value) {
+bool Compiler::check_row(Node& node, Op op, uint64_t value, bool fixed) {
   Operand where;
-  bool late = false;
-  if (!operand(node, where, late)) return false;
-  emit(Row{op, static_cast<uint8_t>(where.local), 0, where.index, {value}}, late);
+  Phase phase = Phase::kEarly;
+  if (!operand(node, where, phase)) return false;
+  if (fixed && node.status != Status::kPerCall) phase = Phase::kMoved;
+  emit(Row{op, static_cast<uint8_t>(where.local), 0, where.index, {value}}, phase);
   return true;
 }
 
 bool Compiler::check_key_row(Node& node, Op op, PyObject* key, uint32_t destination) {
   Operand where;
-  bool late = false;
-  if (!operand(node, where, late)) return false;
+  Phase phase = Phase::kEarly;
+  if (!operand(node, where, phase)) return false;
   Row row{op, static_cast<uint8_t>(where.local), 0, where.index, {0}};
   row.argument = new_key(key);
   row.destination = destination;
   if (row.argument == UINT32_MAX) return false;
-  emit(row, late);
+  emit(row, phase);
   return true;
 }
 
@@ -145,7 +170,7 @@ bool Compiler::lower(const Guard& guard, size_t index) {
   current_guard_ = static_cast<int32_t>(index);
   if (guard.kind == Kind::kGlobalLacks) {
     needs_globals_ = true;
-    return add_entry(dict_plans_[PyFunction_GET_GLOBALS(frame_.func)], guard.payload.get(), Entry::kAbsent) != SIZE_MAX;
+    return add_entry(*plan_known_dict(PyFunction_GET_GLOBALS(frame_.func), 0), guard.payload.get(), Entry::kAbsent) != SIZE_MAX;
   }
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) return lower_group(guard.group);
   Node& node = *node_of(guard.source);
@@ -159,7 +184,7 @@ bool Compiler::lower(const Guard& guard, size_t index) {
     case Kind::kTensor:
       return lower_tensor(node);
     case Kind::kLength:
-      if (node.status == Status::kConstant && PyDict_Check(node.value.get())) {
+      if (has_dict_row(node)) {
         Expected* plan = plan_dict(node);
         if (plan == nullptr) return false;
         plan->length = guard.number;
@@ -168,7 +193,7 @@ bool Compiler::lower(const Guard& guard, size_t index) {
       return check_row(node, Op::kLength, static_cast<uint64_t>(guard.number));
     case Kind::kDictKeys:
       // An OrderedDict has an order of its own, which can change under an unchanged tag.
-      if (node.status == Status::kConstant && PyDict_Check(node.value.get()) && !PyODict_Check(node.value.get())) {
+      if (has_dict_row(node) && node.type != nullptr && !PyODict_Check(node.value.get())) {
         Expected* plan = plan_dict(node);
         if (plan == nullptr) return false;
         if (plan->keys != nullptr && !source::plain_equal(plan->keys, guard.payload.get())) return fail(guard, "contradicts another");
@@ -186,15 +211,8 @@ bool Compiler::lower(const Guard& guard, size_t index) {
       return lower_key(guard, node);
     case Kind::kClassAttr:
       return lower_class_attr(guard, node);
-    case Kind::kSame: {
-      Operand left, right;
-      bool late_left = false, late_right = false;
-      if (!operand(node, left, late_left) || !operand(*node_of(guard.other), right, late_right)) return false;
-      Row row{Op::kSame, static_cast<uint8_t>(left.local | right.local << 1), 0, left.index, {0}};
-      row.argument = right.index;
-      emit(row, late_left || late_right);
-      return true;
-    }
+    case Kind::kSame:
+      return lower_pair(Op::kSame, node, *node_of(guard.other));
     case Kind::kDistinct:
       pairs_.emplace_back(guard.source, guard.other);
       return true;
@@ -230,9 +248,10 @@ bool Compiler::lower_id(const Guard& guard, Node& node) {
   }
   if (!program_.holds_.hold(object, false)) return false;
   Operand where;
-  bool late = false;
-  if (!loaded_operand(node, where, late)) return false;
-  emit(Row{Op::kIs, static_cast<uint8_t>(where.local), 0, where.index, {bits_of(object)}}, late);
+  Phase phase = Phase::kEarly;
+  if (!loaded_operand(node, where, phase)) return false;
+  if (node.edge == Status::kDerived) phase = Phase::kMoved;
+  emit(Row{Op::kIs, static_cast<uint8_t>(where.local), 0, where.index, {bits_of(object)}}, phase);
   return true;
 }
 
@@ -248,7 +267,7 @@ bool Compiler::lower_type(const Guard& guard, Node& node) {
     // Assigning __class__ leaves the tag of the dictionary that holds the object alone.
     if (!class_can_change(node.value.get())) return true;
   }
-  return check_row(node, Op::kType, bits_of(type));
+  return check_row(node, Op::kType, bits_of(type), !class_can_change(node.value.get()));
 }
 
 bool Compiler::lower_equals(const Guard& guard, Node& node) {
@@ -262,18 +281,18 @@ bool Compiler::lower_equals(const Guard& guard, Node& node) {
     entry_of(node).equal = value;
     return true;
   }
-  if (is_singleton(value)) return check_row(node, Op::kIs, bits_of(value));
+  if (is_singleton(value)) return check_row(node, Op::kIs, bits_of(value), true);
   if (PyLong_CheckExact(value)) {
     int overflow = 0;
     long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow == 0) return check_row(node, Op::kInt, static_cast<uint64_t>(number));
+    if (overflow == 0) return check_row(node, Op::kInt, static_cast<uint64_t>(number), true);
   }
-  return check_row(node, PyUnicode_CheckExact(value) ? Op::kStr : Op::kEquals, bits_of(value));
+  return check_row(node, PyUnicode_CheckExact(value) ? Op::kStr : Op::kEquals, bits_of(value), true);
 }
 
 bool Compiler::lower_tensor(Node& node) {
   const bridge::TensorSpec* spec = program_.guards_[static_cast<size_t>(current_guard_)].spec;
-  if (node.status != Status::kPerCall) {
+  if (node.status == Status::kTracked || node.status == Status::kConstant) {
     if (node.status == Status::kTracked ? !ensure_tracked(node) : !ensure_constant(node)) return false;
     if (node.slot < 0) {
       node.slot = new_slot(Region::kTensor, node.value.get());
@@ -291,12 +310,12 @@ bool Compiler::lower_tensor(Node& node) {
     return true;
   }
   Operand where;
-  bool late = false;
-  if (!operand(node, where, late)) return false;
+  Phase phase = Phase::kEarly;
+  if (!operand(node, where, phase)) return false;
   Row row{Op::kTensors, 0, 1, where.index, {0}};
   row.argument = static_cast<uint32_t>(program_.row_specs_.size());
   program_.row_specs_.push_back(spec);
-  emit(row, late);
+  emit(row, phase);
   return true;
 }
 
@@ -309,20 +328,24 @@ void Compiler::emit_local_tensors() {
     Row row{Op::kTensors, 1, static_cast<uint16_t>(end - i), local_tensors_[i].first, {0}};
     row.argument = static_cast<uint32_t>(program_.row_specs_.size());
     for (; i < end; i++) program_.row_specs_.push_back(local_tensors_[i].second);
-    emit(row, false);
+    emit(row, Phase::kEarly);
   }
 }
 
 bool Compiler::lower_key(const Guard& guard, Node& node) {
   bool instance = guard.kind == Kind::kInstanceLacks;
   uint8_t checks = guard.kind == Kind::kDictHas ? Entry::kAny : Entry::kAbsent;
-  if (node.status == Status::kConstant) {
-    PyTypeObject* type = Py_TYPE(node.value.get());
-    if (instance && cpython::dict_pointer_offset(type) == 0 && type->tp_dictoffset == 0) return ensure_constant(node) && pin_type(node);
-    if (instance ? type->tp_dictoffset != 0 : PyDict_Check(node.value.get())) {
-      Expected* plan = instance ? plan_instance(node) : plan_dict(node);
+  PyTypeObject* type = Py_TYPE(node.value.get());
+  if (instance && node.status == Status::kConstant) {
+    if (cpython::dict_pointer_offset(type) != 0) {
+      Expected* plan = plan_instance(node);
       return plan != nullptr && add_entry(*plan, guard.payload.get(), checks) != SIZE_MAX;
     }
+    if (type->tp_dictoffset == 0) return ensure_constant(node) && pin_type(node);
+  }
+  if (!instance && has_dict_row(node)) {
+    Expected* plan = plan_dict(node);
+    return plan != nullptr && add_entry(*plan, guard.payload.get(), checks) != SIZE_MAX;
   }
   Op op = instance ? Op::kInstanceLacks : guard.kind == Kind::kDictHas ? Op::kDictHas : Op::kDictLacks;
   return check_key_row(node, op, guard.payload.get());
@@ -344,7 +367,8 @@ bool Compiler::lower_class_attr(const Guard& guard, Node& node) {
 }
 
 bool Compiler::lower_empty_dict(Node& node) {
-  if (node.status == Status::kPerCall || node.slot >= 0 || !PyDict_Check(node.value.get())) return check_row(node, Op::kEmptyDict, 0);
+  if (node.status == Status::kPerCall || node.status == Status::kDerived || node.slot >= 0 || !PyDict_Check(node.value.get()))
+    return check_row(node, Op::kEmptyDict, 0);
   if (node.status == Status::kTracked) {
     if (!ensure_tracked(node)) return false;
     entry_of(node).checks |= Entry::kIsDict;
@@ -356,15 +380,26 @@ bool Compiler::lower_empty_dict(Node& node) {
   return true;
 }
 
+bool Compiler::lower_pair(Op op, Node& left, Node& right) {
+  Operand a, b;
+  Phase first = Phase::kEarly, second = Phase::kEarly;
+  if (!operand(left, a, first) || !operand(right, b, second)) return false;
+  Row row{op, static_cast<uint8_t>(a.local | b.local << 1), 0, a.index, {0}};
+  row.argument = b.index;
+  bool fixed = left.status != Status::kPerCall && right.status != Status::kPerCall;
+  emit(row, fixed ? Phase::kMoved : std::max(first, second));
+  return true;
+}
+
 bool Compiler::lower_group(const std::vector<const Source*>& sources) {
   Group group;
-  bool late = false;
+  Phase phase = Phase::kEarly;
   for (const Source* source : sources) {
     Operand where;
-    bool behind = false;
+    Phase each = Phase::kEarly;
     Node* node = node_of(source);
-    if (node == nullptr || !operand(*node, where, behind)) return false;
-    late = late || behind;
+    if (node == nullptr || !operand(*node, where, each)) return false;
+    phase = std::max(phase, each);
     if (node->status == Status::kPerCall) {
       group.per_call.push_back(where);
     } else {
@@ -376,8 +411,9 @@ bool Compiler::lower_group(const std::vector<const Source*>& sources) {
   group.table.resize(2 * size);
   Row row{Op::kDistinct, 0, 0, 0, {0}};
   row.argument = static_cast<uint32_t>(program_.groups_.size());
+  bool fixed = group.per_call.empty();
   program_.groups_.push_back(std::move(group));
-  emit(row, late);
+  emit(row, fixed ? Phase::kMoved : phase);
   return true;
 }
 
@@ -392,12 +428,7 @@ bool Compiler::lower_distinct() {
   }
   if (pairs_.size() > 1 && pairs_.size() == order.size() * (order.size() - 1) / 2) return lower_group(order);
   for (auto [left, right] : pairs_) {
-    Operand a, b;
-    bool late_a = false, late_b = false;
-    if (!operand(*node_of(left), a, late_a) || !operand(*node_of(right), b, late_b)) return false;
-    Row row{Op::kNotSame, static_cast<uint8_t>(a.local | b.local << 1), 0, a.index, {0}};
-    row.argument = b.index;
-    emit(row, late_a || late_b);
+    if (!lower_pair(Op::kNotSame, *node_of(left), *node_of(right))) return false;
   }
   return true;
 }
@@ -428,23 +459,32 @@ bool Compiler::finish() {
     if (end != i) p.table_runs_.emplace_back(i, end);
     i = end + 1;
   }
-  auto is_load = [](Op op) { return op <= Op::kLoadBoundFunc; };
+  auto is_load = [](Op op) { return op <= Op::kLoadFunctionField; };
+  std::vector<std::pair<Row, int32_t>> rows = std::move(rows_[0]);
+  auto& moved = rows_[static_cast<size_t>(Phase::kMoved)];
+  auto& late = rows_[static_cast<size_t>(Phase::kLate)];
   if (needs_globals_) {
     auto* function = reinterpret_cast<PyFunctionObject*>(frame_.func);
     p.globals_ = function->func_globals;
     p.builtins_ = function->func_builtins;
-    early_.emplace_back(Row{Op::kGlobals, 0, 0, 0, {0}}, -1);
+    rows.emplace_back(Row{Op::kGlobals, 0, 0, 0, {0}}, -1);
   }
   if (!(type_plans_.empty() && dict_plans_.empty() && p.objects_.empty() && p.other_objects_.empty() && p.tensor_count_ == p.empty_end_ &&
         p.table_runs_.empty())) {
-    early_.emplace_back(Row{Op::kTables, 0, 0, 0, {0}}, -1);
+    rows.emplace_back(Row{Op::kTables, 0, 0, 0, {0}}, -1);
   }
-  early_.insert(early_.end(), late_.begin(), late_.end());
-  early_.emplace_back(Row{Op::kEnd, 0, 0, 0, {0}}, -1);
+  if (!moved.empty() || !p.groups_.empty()) {
+    Row skip{Op::kSkipUnlessMoved, 0, 0, 0, {0}};
+    skip.argument = static_cast<uint32_t>(moved.size() + 1);
+    rows.emplace_back(skip, -1);
+    rows.insert(rows.end(), moved.begin(), moved.end());
+    rows.emplace_back(Row{Op::kSettled, 0, 0, 0, {0}}, -1);
+  }
+  rows.insert(rows.end(), late.begin(), late.end());
+  rows.emplace_back(Row{Op::kEnd, 0, 0, 0, {0}}, -1);
   size_t getters = 0;
-  for (auto& [row, guard] : early_) {
-    bool takes_slot = !(row.local & 1) && row.op != Op::kGlobals && row.op != Op::kState && row.op != Op::kTables && row.op != Op::kEnd &&
-                      row.op != Op::kDistinct && row.op != Op::kLoadFreeCell;
+  for (auto& [row, guard] : rows) {
+    bool takes_slot = !(row.local & 1) && row.op < Op::kGlobals && row.op != Op::kDistinct && row.op != Op::kLoadFreeCell;
     if (takes_slot) row.source = place(row.source);
     if (is_load(row.op)) row.destination = place(row.destination);
     if ((row.op == Op::kSame || row.op == Op::kNotSame) && !(row.local & 2)) row.argument = place(row.argument);
@@ -462,24 +502,27 @@ bool Compiler::finish() {
       if (entry.slot >= 0) entry.slot = static_cast<int32_t>(place(entry.slot));
     }
   };
+  std::vector<DictPlan*> order;
+  for (DictPlan& plan : dict_plans_) order.push_back(&plan);
+  std::stable_sort(order.begin(), order.end(), [](const DictPlan* a, const DictPlan* b) { return a->expected.stage < b->expected.stage; });
+  std::unordered_map<PyObject*, size_t> dict_rows;
+  for (DictPlan* plan : order) {
+    size_t stage = plan->expected.stage;
+    while (p.stages_.size() < stage) p.stages_.push_back(p.dicts_.size());
+    if (plan->tracked == nullptr) dict_rows.emplace(plan->dict, p.dicts_.size());
+    if (plan->tracked != nullptr) entry_of(*plan->tracked).dict_row = static_cast<int32_t>(p.dicts_.size());
+    p.dicts_.push_back({plan->dict, ~uint64_t{0}});
+  }
+  if (!p.dicts_.empty()) p.stages_.push_back(p.dicts_.size());
+  for (DictPlan* plan : order) {
+    place_entries(plan->expected);
+    p.dict_expected_.push_back(std::move(plan->expected));
+  }
   for (auto& [type, expected] : type_plans_) {
     place_entries(expected);
     p.types_.push_back({type, ~uint64_t{0}});  // the first check compares every entry and takes the tag
     p.type_expected_.push_back(std::move(expected));
   }
-  size_t stages = 0;
-  for (auto& [dict, expected] : dict_plans_) stages = std::max(stages, expected.stage + 1);
-  for (size_t stage = 0; stage < stages; stage++) {
-    for (auto& [dict, expected] : dict_plans_) {
-      if (expected.stage != stage) continue;
-      place_entries(expected);
-      p.dicts_.push_back({dict, ~uint64_t{0}});
-      p.dict_expected_.push_back(std::move(expected));
-    }
-    p.stages_.push_back(p.dicts_.size());
-  }
-  std::unordered_map<PyObject*, size_t> dict_rows;
-  for (size_t i = 0; i < p.dicts_.size(); i++) dict_rows.emplace(p.dicts_[i].dict, i);
   std::unordered_map<PyObject*, OwnedDict> owned;
   for (Node* node : dict_nodes_) {
     OwnedDict& dict = owned[node->value.get()];

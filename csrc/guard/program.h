@@ -30,6 +30,7 @@ enum class Op : uint8_t {
   kLoadClosureCell,
   kLoadBoundSelf,
   kLoadBoundFunc,
+  kLoadFunctionField,
   // Checks of the operand.
   kIs,
   kType,
@@ -56,6 +57,8 @@ enum class Op : uint8_t {
   kGlobals,  // the function's globals (and builtins) are those of the capture
   kState,
   kTables,
+  kSkipUnlessMoved,  // the next `argument` rows only look at objects behind version tags: needed when one was adopted anew
+  kSettled,          // ... and they all hold
   kEnd,
 };
 
@@ -83,7 +86,8 @@ struct Entry {
   enum Check : uint8_t { kAny = 0, kId = 1, kEqual = 2, kOfType = 4, kAbsent = 8, kIsDict = 16, kUnwrap = 32 };
   cpython::Key key;
   uint8_t checks = kAny;
-  int32_t slot = -1;  // where the current value is kept, if rows or tables need it
+  int32_t slot = -1;      // where the current value is kept, if rows or tables need it
+  int32_t dict_row = -1;  // the value is a dictionary that is verified in its turn, in this row of dicts_
   PyObject* identical = nullptr;
   PyObject* equal = nullptr;
   PyTypeObject* type = nullptr;
@@ -212,7 +216,7 @@ class Program final : public GuardProgram {
   std::vector<Group> groups_;
   std::vector<PyObject*> owned_;  // results of C getters, until the check ends
   std::vector<int32_t> row_guards_;
-  bool moved_ = false;
+  bool moved_ = true;  // an object was adopted since the rows behind kSkipUnlessMoved ran
 
   bridge::GlobalState state_;
   PyObject *globals_ = nullptr, *builtins_ = nullptr;

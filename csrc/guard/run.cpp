@@ -135,6 +135,11 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       case Op::kLoadBoundFunc:
         loaded = bound_function(object);
         break;
+      case Op::kLoadFunctionField:
+        if (!PyFunction_Check(object)) return Answer::kNo;
+        loaded = cpython::read_pointer(object, static_cast<Py_ssize_t>(row->argument));
+        if (loaded == nullptr) loaded = Py_None;  // as the attribute shows it
+        break;
 
       case Op::kIs:
         if (object != reinterpret_cast<PyObject*>(row->value)) return Answer::kNo;
@@ -216,6 +221,16 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         continue;
       case Op::kTables:
         if (!check_tables()) return Answer::kNo;
+        continue;
+      case Op::kSkipUnlessMoved:
+        if (__builtin_expect(!moved_, 1)) {
+          row += row->argument;
+        } else {
+          for (Group& group : groups_) group.stale = true;
+        }
+        continue;
+      case Op::kSettled:
+        moved_ = false;
         continue;
       case Op::kEnd:
         return Answer::kYes;
@@ -313,6 +328,9 @@ bool Program::adopt(Entry& entry, PyObject* value) noexcept {
   if ((entry.checks & Entry::kOfType) && Py_TYPE(value) != entry.type) return false;
   if ((entry.checks & Entry::kEqual) && !source::plain_equal(value, entry.equal)) return false;
   if ((entry.checks & Entry::kIsDict) && !PyDict_Check(value)) return false;
+  if (entry.dict_row >= 0 && dicts_[static_cast<size_t>(entry.dict_row)].dict != value) {
+    dicts_[static_cast<size_t>(entry.dict_row)] = {value, kNoVersion};  // of a later stage: compared in this same check
+  }
   if (entry.slot >= 0 && slots_[static_cast<size_t>(entry.slot)] != value) {
     slots_[static_cast<size_t>(entry.slot)] = value;
     moved_ = true;
@@ -357,10 +375,6 @@ bool Program::check_group(Group& group, const FrameView& frame) noexcept {
   }
   // The lower half of the table keeps the objects behind tags, the upper half is for those of this call.
   size_t half = group.table.size() / 2, mask = half - 1;
-  if (moved_) {
-    moved_ = false;
-    for (Group& other : groups_) other.stale = true;
-  }
   if (group.stale) {
     std::fill(group.table.begin(), group.table.begin() + static_cast<Py_ssize_t>(half), nullptr);
     for (uint32_t slot : group.kept) {

@@ -82,18 +82,37 @@ Expected* Compiler::plan_instance(Node& owner) {
   py::Ref dict = py::Ref::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) return nullptr;
   if (!pin_pointer(owner, cpython::dict_pointer_offset(object), dict.get())) return nullptr;
-  return &dict_plans_[dict.get()];
+  return plan_known_dict(dict.get(), 0);
+}
+
+Expected* Compiler::plan_known_dict(PyObject* dict, size_t stage) {
+  DictPlan*& plan = dict_plan_of_[dict];
+  if (plan == nullptr) {
+    plan = &dict_plans_.emplace_back();
+    plan->dict = dict;
+    plan->expected.stage = stage;
+  }
+  return &plan->expected;
 }
 
 Expected* Compiler::plan_dict(Node& node) {
-  PyObject* dict = node.value.get();
+  if (node.edge == Status::kTracked && !ensure_tracked(node)) return nullptr;
+  // Found in another dictionary: only to be touched when that one was verified.
+  size_t stage = node.edge == Status::kTracked && !node.table->of_class ? node.table->stage + 1 : 0;
+  if (node.status == Status::kTracked) {
+    DictPlan*& plan = dict_plan_of_[&node];
+    if (plan == nullptr) {
+      entry_of(node).checks |= Entry::kIsDict;
+      plan = &dict_plans_.emplace_back();
+      plan->dict = node.value.get();
+      plan->expected.stage = stage;
+      plan->tracked = &node;
+    }
+    return &plan->expected;
+  }
   if (!ensure_constant(node)) return nullptr;
   if (node.source->kind == source::Kind::kDictOf && node.edge == Status::kConstant) return plan_instance(*node.base);
-  if (node.edge == Status::kTracked && !ensure_tracked(node)) return nullptr;
-  auto [found, inserted] = dict_plans_.try_emplace(dict);
-  // Found in another dictionary: only to be touched when that one was verified.
-  if (inserted && node.edge == Status::kTracked && !node.table->of_class) found->second.stage = node.table->stage + 1;
-  return &found->second;
+  return plan_known_dict(node.value.get(), stage);
 }
 
 Expected* Compiler::plan_type(PyTypeObject* type) {
@@ -121,7 +140,7 @@ bool Compiler::ensure_tracked(Node& node) {
     case source::Kind::kGlobal: {
       needs_globals_ = true;
       PyObject* globals = PyFunction_GET_GLOBALS(frame_.func);
-      table = &dict_plans_[globals];
+      table = plan_known_dict(globals, 0);
       break;
     }
     case source::Kind::kInstanceItem:

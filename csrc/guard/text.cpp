@@ -29,6 +29,7 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "load_closure_cell",
                                     "load_bound_self",
                                     "load_bound_func",
+                                    "load_function_field",
                                     "is",
                                     "type",
                                     "int",
@@ -53,6 +54,8 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "globals",
                                     "state",
                                     "tables",
+                                    "skip_unless_moved",
+                                    "settled",
                                     "end"};
 static_assert(sizeof kOpNames / sizeof *kOpNames == static_cast<size_t>(Op::kEnd) + 1);
 
@@ -284,7 +287,7 @@ std::string Program::program_text() const {
     std::snprintf(line, sizeof line, "%4zu %-18s", i, kOpNames[static_cast<size_t>(row.op)]);
     text += line;
     if (row.op < Op::kGlobals) text += (row.local & 1 ? " local " : " slot ") + std::to_string(row.source);
-    if (row.op <= Op::kLoadBoundFunc) text += " -> slot " + std::to_string(row.destination);
+    if (row.op <= Op::kLoadFunctionField) text += " -> slot " + std::to_string(row.destination);
     if (row.op == Op::kTensors) text += " .. " + std::to_string(row.source + row.count - 1);
     if (row.op == Op::kInt) text += " == " + std::to_string(static_cast<int64_t>(row.value));
     if (row_guards_[i] >= 0 && guards_[static_cast<size_t>(row_guards_[i])].source != nullptr) {

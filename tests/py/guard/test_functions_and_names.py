@@ -257,3 +257,118 @@ def test_attributes_of_types_that_are_descriptors_made_in_c():
     assert not program(0)
     Holder.field = field
     assert program(0)
+
+
+def test_dictionaries_below_known_objects_follow_their_place():
+    # No guard by identity on the dictionaries: one that replaces another is verified in its place.
+    value = Plain()
+    value.config = {"sizes": {"a": 1, "b": 2}}
+
+    def build(b, x):
+        config = b.step("instance_item", b.guard("id", x, payload=value), "config")
+        sizes = b.guard("type", b.step("dict_item", config, "sizes"), payload=dict)
+        b.guard("equals", b.step("dict_item", sizes, "a"), payload=1)
+        b.guard("dict_lacks", sizes, payload="c")
+        b.guard("dict_keys", sizes, payload=("a", "b"))
+
+    program = program_for(value, build)
+    assert "load" not in program.program.program_text()
+    value.config = {"sizes": {"a": 1, "b": 3}}
+    assert program(value)
+    value.config["sizes"] = {"a": 1, "b": 4}
+    assert program(value)
+    value.config["sizes"]["a"] = 2
+    assert not program(value)
+    value.config["sizes"] = {"b": 1, "a": 1}
+    assert not program(value)
+    value.config = {"sizes": [("a", 1)]}
+    assert not program(value)
+    value.config = 3
+    assert not program(value)
+    value.config = {"sizes": {"a": 1, "b": 2, "c": 3}}
+    assert not program(value)
+    del value.config["sizes"]["c"]
+    assert program(value)
+
+
+def test_two_places_of_one_dictionary_move_apart():
+    value = Plain()
+    value.first = value.second = {"a": 1}
+
+    def build(b, x):
+        b.guard("id", x, payload=value)
+        for name in ("first", "second"):
+            b.guard("equals", b.step("dict_item", b.step("instance_item", x, name), "a"), payload=1)
+
+    program = program_for(value, build)
+    value.second = {"a": 2}
+    assert not program(value)
+    value.second = {"a": 1}
+    assert program(value)
+    value.first["a"] = 2
+    assert not program(value)
+
+
+def test_what_follows_from_a_tracked_object_is_read_again_when_it_moves():
+    def first(): ...
+
+    def second(): ...
+
+    value = Plain()
+    value.pair = ("a", 5, (6,))
+    value.function = first
+
+    def build(b, x):
+        b.guard("id", x, payload=value)
+        pair = b.guard("type", b.step("instance_item", x, "pair"), payload=tuple)
+        b.guard("equals", b.step("item", pair, 1), payload=5)
+        b.guard("equals", b.step("item", b.guard("type", b.step("item", pair, 2), payload=tuple), 0), payload=6)
+        function = b.guard("function_code", b.step("instance_item", x, "function"), payload=first.__code__)
+        b.guard("id", b.step("attr", function, "__globals__"), payload=globals())
+        b.guard("equals", b.step("attr", function, "__defaults__"), payload=None)
+
+    program = program_for(value, build)
+    value.pair = ("b", 5, (6, 7))
+    assert program(value)
+    value.pair = ("b", 6, (6,))
+    assert not program(value)
+    value.pair = ["b", 5, (6,)]
+    assert not program(value)
+    value.pair = ("b", 5, (7,))
+    assert not program(value)
+    value.pair = ("b", 5, [6])
+    assert not program(value)
+    value.pair = ("b", 5, (6,))
+    assert program(value)
+    value.function = types.FunctionType(first.__code__, {})
+    assert not program(value)
+    value.function = types.FunctionType(first.__code__, globals())
+    assert program(value)
+    value.function.__code__ = second.__code__
+    assert not program(value)
+    value.function.__code__ = first.__code__
+    assert program(value)
+    value.function.__defaults__ = (1,)
+    assert not program(value)
+
+
+def test_sameness_behind_tags_is_tested_when_something_moved():
+    value = Plain()
+    value.a = value.b = Plain()
+    value.c = Plain()
+
+    def build(b, x):
+        b.guard("id", x, payload=value)
+        a, same, other = (b.step("instance_item", x, name) for name in "abc")
+        b.guard("same", a, other=same)
+        b.guard("distinct", a, other=other)
+
+    program = program_for(value, build)
+    for name, new in (("a", Plain()), ("b", Plain()), ("c", value.a)):
+        old = getattr(value, name)
+        setattr(value, name, new)
+        assert not program(value)
+        setattr(value, name, old)
+        assert program(value)
+    value.a = value.b = Plain()
+    assert program(value)
