@@ -231,6 +231,12 @@ Answer InstructionTranslator::run_until(size_t depth) {
       return Failed{failures_.back().get()};
     }
     restore_stack(current);
+    if (failure->kind == Failure::Kind::kBreak && depth == 0 && current.number == waited_at_) {
+      // Python code ran inside this instruction and may have changed something: it must not run again. Another run breaks before it.
+      restart = {current.number, *failure};
+      failures_.push_back(std::make_unique<Failure>(Failure{Failure::Kind::kRestart, failure->reason, failure->detail, nullptr}));
+      return Failed{failures_.back().get()};
+    }
     return Failed{failure};
   }
 }
@@ -290,6 +296,7 @@ Answer InstructionTranslator::wait(Answer answer) {
   }
   if (waiting_.size() == 1) inside_wait_[count_ + 1] = count_ + 1;
   waiting_.pop_back();
+  if (waiting_.empty()) waited_at_ = frames_[depth - 1]->number;
   location_frame_ = nullptr;
   last_stack_frame_ = nullptr;
   return result;

@@ -93,6 +93,7 @@ class InstructionTranslator : public variables::Tracer {
   std::vector<std::unique_ptr<Frame>> suspended_;  // generators'
   std::vector<uint64_t> waiting_;                  // instruction numbers below each wait(), outermost first
   std::map<uint64_t, uint64_t> inside_wait_;       // first number inside an outermost wait -> the instruction that waits
+  uint64_t waited_at_ = 0;                         // the instruction that waited last, with nothing around it waiting
   uint64_t count_ = 0, instruction_limit_ = 0;
   Variable* handled_ = nullptr;
   uint64_t exception_origin_ = 0;

@@ -244,3 +244,29 @@ def test_a_break_in_a_callee_is_reported_once():
 
     explained = pellucid.explain(lambda x: callee(x * 2) * 3)(X)
     assert explained.break_count == 1 and explained.graph_count == 3
+
+
+def test_an_instruction_that_ran_python_code_is_not_run_twice():
+
+    opaque = object()
+
+    def f(x, log):
+        def key(v):
+            log.append(v)
+            return v if v < 3 else opaque  # the comparison of keys is what can't be modelled
+
+        try:
+            return x + 1, sorted([2, 1, 3], key=key)
+        except TypeError as error:
+            return x + 2, type(error).__name__
+
+    def g(x, log):
+        def items():
+            for i in range(3):
+                log.append(i)
+                yield i if i < 2 else opaque
+
+        return x + 1, [a + b for a, b in zip(items(), iter([1, 2]))]
+
+    compare(f, (X, []))
+    compare(g, (X, []))
