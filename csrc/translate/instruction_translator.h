@@ -1,6 +1,6 @@
 // InstructionTranslator: symbolic execution of a frame and of the Python functions it calls. One handler per opcode (handlers/), an
-// explicit stack of frames, and the output graph. A failure rolls back to the last instruction boundary, where the code generator
-// takes over (codegen.h).
+// explicit stack of frames, and the output graph. A handler that fails has changed nothing but the stack, which is put back: the code
+// generator (codegen.h) takes over at the instruction's boundary. Where there is none, `restart` asks for another run.
 #pragma once
 #include <map>
 #include <optional>
