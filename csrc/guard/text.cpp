@@ -200,7 +200,7 @@ std::string Program::guard_text(const GuardInfo& guard, TextValues& values) cons
       return "instance_lacks(" + value + ", " + payload() + ")";
     case Kind::kClassAttr:
       if (guard.expected == nullptr) return "class_lacks(" + value + ", " + payload() + ")";
-      return "class_attribute(" + value + ", " + payload() + ") is " + value_of(guard.expected, values);
+      return "class_attribute(" + value + ", " + payload() + ") is " + object_of(guard.expected, values);
     case Kind::kTensor:
       return "tensor_matches(" + value + ", " + value_of(reinterpret_cast<PyObject*>(guard.spec->type), values) + ", " +
              bridge::tensor_spec_text(*guard.spec) + ")";

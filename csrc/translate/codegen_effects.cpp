@@ -112,20 +112,25 @@ Status Codegen::write_effects() {
     } else if (auto* object = as_object(variable)) {
       const bool plain = object->type->tp_setattro == PyObject_GenericSetAttr ||
                          (object->real && (PyType_Check(object->real) || PyModule_Check(object->real)));
-      for (auto& attribute : object->attributes) {
-        if (!attribute.written) continue;
-        if (plain) {
-          TRY(store(attribute.name, attribute.value));
-          continue;
-        }
+      auto write = [&](PyObject* name, Variable* item) -> Status {
+        if (plain) return store(name, item);
         emit(Op::PUSH_NULL);  // the class has a __setattr__ of its own, which was traced
         load_constant(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
-        load_name(Op::LOAD_ATTR, t_.intern(attribute.value ? "__setattr__" : "__delattr__"));
+        load_name(Op::LOAD_ATTR, t_.intern(item ? "__setattr__" : "__delattr__"));
         TRY(load_self());
-        load_constant(attribute.name);
-        if (attribute.value) TRY(value(attribute.value));
-        load_call(attribute.value ? 3 : 2);
+        load_constant(name);
+        if (item) TRY(value(item));
+        load_call(item ? 3 : 2);
         emit(Op::POP_TOP);
+        return Unit{};
+      };
+      for (auto& attribute : object->attributes) {
+        if (!attribute.written) continue;
+        if (attribute.removed) {  // there may be none to delete: the program may have stored it first
+          TRY(write(attribute.name, t_.constant(Py_None)));
+          TRY(write(attribute.name, nullptr));
+        }
+        if (attribute.value) TRY(write(attribute.name, attribute.value));
       }
       if (object->inner && object->inner->changed) TRY(write_container(object->inner));
     } else {

@@ -42,12 +42,17 @@ ObjectVariable::Attribute* overlay(ObjectVariable* object, PyObject* name) {
 }
 
 void write_overlay(Tracer& t, ObjectVariable* object, PyObject* name, Variable* value, bool slot) {
-  if (auto* existing = overlay(object, name)) {
+  auto* existing = overlay(object, name);
+  if (existing && value && !existing->value) {  // it was deleted: what is stored now comes last in the dictionary
+    object->attributes.erase(object->attributes.begin() + (existing - object->attributes.data()));
+    object->attributes.push_back({t.keep(name), value, true, slot, true});
+  } else if (existing) {
     existing->value = value;
     existing->written = true;
     existing->slot = slot;
+    existing->removed |= !value;
   } else {
-    object->attributes.push_back({t.keep(name), value, true, slot});
+    object->attributes.push_back({t.keep(name), value, true, slot, !value});
   }
   if (object->existed) t.mark_changed(object);
 }

@@ -138,9 +138,10 @@ struct ObjectVariable : Variable {
   Variable* class_variable = nullptr;  // of a created object
   struct Attribute {
     PyObject* name;
-    Variable* value;  // null: deleted
-    bool written;     // by the traced program; false: only read
-    bool slot;        // stored through a member descriptor, not in the __dict__
+    Variable* value;       // null: deleted
+    bool written;          // by the traced program; false: only read
+    bool slot;             // stored through a member descriptor, not in the __dict__
+    bool removed = false;  // deleted by the traced program, and perhaps stored again since
   };
   std::vector<Attribute> attributes;
   std::vector<Variable*> arguments;  // exceptions: args
