@@ -181,7 +181,21 @@ base::Result<Arg> InstructionTranslator::argument(Variable* variable, py::Ref& f
     }
     default:
       if (PyObject* value = known(*this, variable)) {  // functions, classes, dtypes: what is identified
-        result.constant = py::Ref::share(value);
+        // A class has no text that torch.fx could print, but for those that PyTorch takes for the dtype of their name.
+        const char* dtype = value == reinterpret_cast<PyObject*>(&PyFloat_Type)     ? "float64"
+                            : value == reinterpret_cast<PyObject*>(&PyLong_Type)    ? "int64"
+                            : value == reinterpret_cast<PyObject*>(&PyBool_Type)    ? "bool"
+                            : value == reinterpret_cast<PyObject*>(&PyComplex_Type) ? "complex128"
+                                                                                    : nullptr;
+        if (PyType_Check(value) && dtype == nullptr)
+          return fail(Reason::unsupported_value, describe(variable) + " as an operator's argument");
+        if (dtype != nullptr) {
+          py::Ref torch = py::Ref::steal(PyImport_ImportModule("torch"));
+          result.constant = torch ? py::Ref::steal(PyObject_GetAttrString(torch.get(), dtype)) : py::Ref();
+          if (!result.constant) return raise_python_error();
+        } else {
+          result.constant = py::Ref::share(value);
+        }
         fake = result.constant;
         return result;
       }

@@ -356,6 +356,14 @@ def test_dtype_and_device_values():
     check(fn, ones(2), ones(2, dtype=torch.double), graphs=2)
 
 
+def test_python_types_as_dtypes():
+    def fn(x):
+        y = torch.zeros(2, dtype=float) + x.to(int)
+        return y, x.to(dtype=bool), torch.ones(2, dtype=complex), torch.arange(3, dtype=int)
+
+    check(fn, ones(2), graphs="any")
+
+
 def test_floats_keep_their_bits():
     def fn(x, k):
         return x * k, k, -k, math.copysign(1, k), k == k, [k] == [k]
