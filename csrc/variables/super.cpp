@@ -99,8 +99,11 @@ Answer get_super_attribute(Tracer& t, SuperVariable* super, PyObject* name) {
     return bare ? function : bind_method(t, function, self);
   }
   if (kind == &PyClassMethodDescr_Type) {
+    Variable* owner = self_is_class ? self : t.known_object(reinterpret_cast<PyObject*>(type));
+    // Where the class overrides the method, reading it from the class again would give the override: the caller, without end.
+    if (builtins::mro_lookup(type, text) != value) return bind_method(t, t.known_object(value), owner);
     auto* method = t.make<BuiltinMethodVariable>();
-    method->self = self_is_class ? self : t.known_object(reinterpret_cast<PyObject*>(type));
+    method->self = owner;
     method->name = t.keep(name);
     return method;
   }

@@ -194,7 +194,21 @@ def parameters_made_inside(x):
     return p.grad, p
 
 
+class Registering:
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.registered = len(kwargs)
+
+
+def subclass_hooks(x):
+    class Made(Registering):
+        pass
+
+    return x * (Made.registered + 2), Made.__mro__[1] is Registering
+
+
 PROGRAMS = [
+    subclass_hooks,
     indexing,
     tensors_as_keys,
     comparisons,
