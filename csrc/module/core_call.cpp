@@ -180,6 +180,12 @@ cache::CodeCache* cache_for_frame(RegionObject* region, const CodeData& data, Py
   return cache_of(region, code).get();  // the region keeps it
 }
 
+// An import in the middle of the program: what a module does to get ready is not the program's work.
+bool is_module_body(PyObject* code_object) {
+  auto* code = reinterpret_cast<PyCodeObject*>(code_object);
+  return !(code->co_flags & CO_OPTIMIZED) && PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
+}
+
 PyObject* on_frame(ThreadState& thread, Frame& frame) {
   if (frame.function == thread.as_written) {
     thread.as_written = nullptr;
@@ -188,7 +194,7 @@ PyObject* on_frame(ThreadState& thread, Frame& frame) {
   auto* data = static_cast<CodeData*>(frame.data);
   if (data == nullptr && (data = data_of(frame.code)) == nullptr) return nullptr;
   if (data->kind != CodeData::Kind::kLookAt) {
-    if (data->kind == CodeData::Kind::kSkip && takes_over(frame.function)) [[unlikely]] {
+    if (data->kind == CodeData::Kind::kSkip && (takes_over(frame.function) || is_module_body(frame.code))) [[unlikely]] {
       ActiveRegion nothing(nullptr);
       return hook().evaluate(frame);
     }
