@@ -183,7 +183,9 @@ cache::CodeCache* cache_for_frame(RegionObject* region, const CodeData& data, Py
 // An import in the middle of the program: what a module does to get ready is not the program's work.
 bool is_module_body(PyObject* code_object) {
   auto* code = reinterpret_cast<PyCodeObject*>(code_object);
-  return !(code->co_flags & CO_OPTIMIZED) && PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
+  if ((code->co_flags & CO_OPTIMIZED) || PyUnicode_CompareWithASCIIString(code->co_name, "<module>") != 0) return false;
+  return PyUnicode_GET_LENGTH(code->co_filename) > 0 &&
+         PyUnicode_READ_CHAR(code->co_filename, 0) != 0x3c;  // not <string>: exec() is the program
 }
 
 PyObject* on_frame(ThreadState& thread, Frame& frame) {

@@ -28,6 +28,6 @@ def test_what_an_import_runs_is_not_captured(tmp_path, monkeypatch):
     try:
         assert torch.equal(captured(torch.ones(2)), torch.full((2,), 40.0))
         names = {entry.code_before.co_name for entry in pellucid.cache_entries(captured, nested=True)}
-        assert names == {"f"}
+        assert "f" in names and "helper" not in names
     finally:
         sys.modules.pop("imported_under_capture", None)
