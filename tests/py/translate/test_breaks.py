@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from programs import compare
+from comparing import compare
 
 import pellucid
 

@@ -1,7 +1,7 @@
 """What programs say about themselves: disable, graph_break, allow_in_graph, is_compiling."""
 
 import torch
-from programs import Counter, compare
+from comparing import Counter, compare
 
 import pellucid
 

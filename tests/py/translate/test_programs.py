@@ -4,7 +4,7 @@ import functools
 
 import pytest
 import torch
-from programs import compare
+from comparing import compare
 
 X = torch.arange(6.0).view(2, 3)
 
