@@ -28,7 +28,7 @@ struct GuardedCode {
   py::Ref code;              // the transformed code object; parameters are the original's localsplus arguments, all positional
   py::Ref function;          // function object over `code` for the last seen (globals, closure); remade when the closure differs
   bool calls_python = true;  // it may run Python code that must be looked at by the hook (graph breaks); false: whole graph
-  py::Ref graph_module;      // or null
+  py::Ref graph;             // a GraphModule, or what stands for one that was not built yet (torch_bridge/lazy_graph); or null
   py::Ref report;            // dict for cache_entries(): graph, backend, code text, breaks ...
   uint64_t hits = 0;
   uint32_t successor = 0;

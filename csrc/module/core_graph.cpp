@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "module/bindings.h"
 #include "torch_bridge/fx_graph.h"
+#include "torch_bridge/lazy_graph.h"
 #include "torch_bridge/replay.h"
 #include "translate/graph_record.h"
 
@@ -197,12 +198,18 @@ PyObject* from_record(PyObject*, PyObject* capsule) {
   return nullptr;
 }
 
+Ref make_lazy(const GraphRecord& record) { return bridge::make_lazy_graph(record); }
+
+PyObject* graph_module_of(PyObject*, PyObject* graph) { return bridge::graph_module_of(graph).release(); }
+
 PyMethodDef methods[] = {
     {"graph_record", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_record)), METH_VARARGS | METH_KEYWORDS,
      "graph_record(nodes, outputs, stacks=(), modules=()): a record of captured operators. For tests."},
     {"build_graph_module", from_record<bridge::build_graph_module>, METH_O, "The torch.fx.GraphModule of a record."},
     {"build_graph_module_public", from_record<bridge::build_graph_module_public>, METH_O, "The same through torch.fx's public API."},
     {"make_replay", from_record<bridge::make_replay>, METH_O, "A callable that runs the operators of a record."},
+    {"make_lazy_graph", from_record<make_lazy>, METH_O, "What stands for the GraphModule of a record until graph_module_of() builds it."},
+    {"graph_module_of", graph_module_of, METH_O, "The GraphModule that an entry's graph stands for."},
     {nullptr, nullptr, 0, nullptr},
 };
 

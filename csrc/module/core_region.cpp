@@ -7,6 +7,7 @@
 #include "cache/skip_rules.h"
 #include "py/ref.h"
 #include "torch_bridge/graph_call.h"
+#include "torch_bridge/lazy_graph.h"
 
 namespace pellucid::module {
 
@@ -32,7 +33,7 @@ int region_traverse(PyObject* self, visitproc visit, void* arg) {
       if (entry.use_count() > 1 || entry->running > 0) continue;
       Py_VISIT(entry->code.get());
       Py_VISIT(entry->function.get());
-      Py_VISIT(entry->graph_module.get());
+      Py_VISIT(entry->graph.get());
       Py_VISIT(entry->report.get());
     }
   }
@@ -103,11 +104,12 @@ PyObject* or_none(const py::Ref& ref) {
 
 PyObject* describe_entry(const cache::GuardedCode& entry) {
   py::Ref guards = py::Ref::steal(entry.guards->describe());
-  if (!guards) return nullptr;
+  py::Ref module = entry.graph ? bridge::graph_module_of(entry.graph.get()) : py::Ref::share(Py_None);
+  if (!guards || !module) return nullptr;
   std::string check = entry.guards->check_fn_text(), program = entry.guards->program_text();
   return Py_BuildValue("{sOss#ss#sNsNsNsKsNsN}", "guards", guards.get(), "check_fn", check.data(), static_cast<Py_ssize_t>(check.size()),
                        "program", program.data(), static_cast<Py_ssize_t>(program.size()), "code", or_none(entry.code), "graph_module",
-                       or_none(entry.graph_module), "report", or_none(entry.report), "hits", static_cast<unsigned long long>(entry.hits),
+                       module.release(), "report", or_none(entry.report), "hits", static_cast<unsigned long long>(entry.hits),
                        "calls_python", PyBool_FromLong(entry.calls_python), "valid", PyBool_FromLong(entry.guards->valid()));
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "torch_bridge/fx_graph.h"
+#include "torch_bridge/lazy_graph.h"
 #include "torch_bridge/replay.h"
 
 namespace pellucid::translate {
@@ -99,13 +100,14 @@ bool compile_graph(InstructionTranslator&, FinishedGraph finished, cache::Region
   const GraphRecord& record = finished.record;
   py::Ref replays = py::Ref::steal(PyObject_GetAttrString(region.backend.get(), "replays_record"));
   if (!replays) PyErr_Clear();
-  py::Ref module = bridge::build_graph_module(record);
-  if (!module) return false;
-  entry.graph_module = module;
   if (replays.get() == Py_True) {
     callable = bridge::make_replay(record);
-    return static_cast<bool>(callable);
+    if (callable) entry.graph = bridge::make_lazy_graph(std::move(finished.record));
+    return callable && entry.graph;
   }
+  py::Ref module = bridge::build_graph_module(record);
+  if (!module) return false;
+  entry.graph = module;
   py::Ref examples = py::Ref::steal(PyList_New(0));
   for (size_t i = 0; i < record.placeholders(); i++)
     if (!examples || PyList_Append(examples.get(), record.nodes[i].real_input.get()) < 0) return false;

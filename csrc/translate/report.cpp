@@ -76,7 +76,7 @@ py::Ref make_report(InstructionTranslator& t, const Failure* broke, const cache:
   py::Ref make = helper("report");
   if (!make) return {};
   return py::Ref::steal(PyObject_CallFunction(
-      make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph_module ? entry.graph_module.get() : Py_None, breaks.get(),
+      make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph ? entry.graph.get() : Py_None, breaks.get(),
       static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
 }
 

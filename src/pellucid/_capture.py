@@ -3,7 +3,7 @@
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from pellucid import config, exc, logging
+from pellucid import _native, config, exc, logging
 
 
 def compile_graph(backend: Any, name: str, graph_module: Any, example_inputs: Sequence[Any]) -> Optional[Callable[..., Any]]:
@@ -54,15 +54,16 @@ def _place(code: CodeType) -> str:
 
 
 def report(
-    code: CodeType, transformed: CodeType, graph_module: Any, breaks: List[Dict[str, Any]], operators: int, instructions: int
+    code: CodeType, transformed: CodeType, graph: Any, breaks: List[Dict[str, Any]], operators: int, instructions: int
 ) -> Dict[str, Any]:
     """The report of one entry, after writing the log records that somebody reads."""
     place = _place(code)
     if breaks and logging.enabled("graph_breaks"):
         for row in breaks:
             logging.log("graph_breaks", f"{place}: {exc.Unsupported(**row)}")
-    if graph_module is not None and logging.enabled("graph_code"):
-        logging.log("graph_code", f"{place}:\n{graph_module.print_readable(print_output=False)}")
+    if graph is not None and logging.enabled("graph_code"):
+        readable = _native.core().graph_module_of(graph).print_readable(print_output=False)
+        logging.log("graph_code", f"{place}:\n{readable}")
     if logging.enabled("bytecode"):
         from pellucid import _bytecode
 
