@@ -145,6 +145,8 @@ TorchRole find_role(PyObject* callable) {
     const std::string module = attribute_text(callable, "__module__");
     if (!starts_with(module, "torch")) return TorchRole::kNone;
     const std::string name = attribute_text(callable, "__name__");
+    // Helpers of torch.nn.functional (_canonical_mask, _none_or_dtype): what they do is in the graph, not that they were called.
+    if (module == "torch.nn.functional" && starts_with(name, "_")) return TorchRole::kNone;
     if (operator_module(module) && name != "__getattr__") {
       if (module == "torch._tensor" && attribute_text(callable, "__qualname__").find('.') == std::string::npos) return TorchRole::kNone;
       return kNotOperators.count(name) ? TorchRole::kBreak : TorchRole::kOperator;
