@@ -69,8 +69,9 @@ def test_every_timed_capture_is_a_capture(compiler):
 
 
 def test_both_capture_the_same_operators():
-    for make in (workloads.toy, lambda: workloads.plus_one(3), small_mlp, lambda: workloads.pointwise(8)):
-        workload = make()
+    encoder = workloads.Workload("small encoder", workloads.encoder(2, 8, 2).train(), [(torch.randn(2, 3, 8),)])
+    fast = workloads.Workload("small encoder", workloads.encoder(2, 8, 2).eval(), [(torch.randn(2, 3, 8),)], torch.no_grad)
+    for workload in (workloads.toy(), workloads.plus_one(3), small_mlp(), encoder, fast, workloads.pointwise(8)):
         ours, theirs = ([graph.operators for graph in record(compiler, workload)] for compiler in (PELLUCID, TORCH))
         assert ours == theirs, workload.name
     assert [graph.operators for graph in record(PELLUCID, workloads.pointwise(8))] == [8]
