@@ -75,9 +75,9 @@ py::Ref make_report(InstructionTranslator& t, const Failure* broke, const cache:
   if (!write_details(t, entry, phases)) return {};
   py::Ref make = helper("report");
   if (!make) return {};
-  return py::Ref::steal(PyObject_CallFunction(
-      make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph ? entry.graph.get() : Py_None, breaks.get(),
-      static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
+  return py::Ref::steal(
+      PyObject_CallFunction(make.get(), "OOOOnK", t.root_code(), entry.code.get(), entry.graph ? entry.graph.get() : Py_None, breaks.get(),
+                            static_cast<Py_ssize_t>(t.operators()), static_cast<unsigned long long>(t.handled_instructions())));
 }
 
 }  // namespace pellucid::translate

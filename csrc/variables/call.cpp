@@ -27,6 +27,12 @@ PyObject* function_mark(PyObject* function, const char* name) {  // borrowed or 
   return dict ? PyDict_GetItemString(dict, name) : nullptr;
 }
 
+bool is_optimized_module(PyTypeObject* type) {
+  for (; type; type = type->tp_base)
+    if (std::string_view(type->tp_name) == "pellucid._core.OptimizedModule") return true;
+  return false;
+}
+
 Answer call_python_function(Tracer& t, FunctionVariable* function, Arguments arguments) {
   if (function->real) {
     if (function_mark(function->real, "_pellucid_graph_break")) return t.fail(Reason::user_graph_break, "");
@@ -143,6 +149,12 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
           return t.lazy(referent, t.sources().constant(referent));
         }
         return call_c_callable(t, object, std::move(arguments));
+      }
+      if (object->real && object->existed && is_optimized_module(object->type)) {  // a graph within a graph: what it wraps is inlined
+        py::Ref wrapped = py::Ref::steal(PyObject_GetAttrString(object->real, "__wrapped__"));
+        if (!wrapped) return t.raise_python_error();
+        t.guard(guard::Kind::kId, object->source, object->real);
+        return call(t, t.lazy(wrapped.get(), t.sources().constant(wrapped.get())), std::move(arguments));
       }
       if (object->real && object->existed) {
         bool handled = false;

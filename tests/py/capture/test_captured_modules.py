@@ -295,7 +295,6 @@ def test_compile_as_torch_compile_is_used():
     assert torch.equal(own(x), own.layer(x) * 2) and torch.equal(own.other(x, k=3), own.layer(x) * 3)
 
 
-@pytest.mark.xfail(strict=True, reason="a captured model called by a captured function ends the graph")
 def test_a_captured_model_within_one_graph():
     compiled = pellucid.compile(nn.Linear(3, 3), backend=Recorder())
     step = pellucid.compile(lambda x: compiled(x).relu(), backend=Recorder(), fullgraph=True)
