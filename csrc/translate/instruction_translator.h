@@ -71,7 +71,8 @@ class InstructionTranslator : public variables::Tracer {
   uint64_t outermost(uint64_t number) const;  // the root-side instruction during which `number` ran inside wait()
   uint64_t exception_origin() const { return exception_origin_; }
   std::optional<std::pair<uint64_t, Failure>> restart;  // set when a failure asks for another run with a forced break
-  uint64_t handled_instructions() const { return count_; }
+  uint64_t earlier_instructions = 0;                    // of runs that ended with a forced break
+  uint64_t handled_instructions() const { return earlier_instructions + count_; }
   static constexpr uint32_t kInputBit = 0x80000000u;  // node ids of inputs until the record is finished
 
  private:

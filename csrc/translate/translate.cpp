@@ -57,10 +57,11 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
   return forced.try_emplace(number, reason, detail).second;
 }
 
-Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced) {
+Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, uint64_t& spent) {
   const bridge::StateScope outside;
   Phases phases;
   InstructionTranslator t(root, forced);
+  t.earlier_instructions = spent;
   const Resume* resume = resume_of(root.code);
   Status started = t.start();
   if (!started.ok()) return {from_failure(t, *started.failure(), region), false};
@@ -86,7 +87,10 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
         number = t.outermost(t.exception_origin());  // break where the exception came from: its handlers then run as written
       }
       if (number) {
-        if (force(forced, number, failure.reason, failure.detail)) return {{}, true};
+        if (force(forced, number, failure.reason, failure.detail)) {
+          spent = t.handled_instructions();
+          return {{}, true};
+        }
         return {from_failure(t, failure, region), false};
       }
       if (failure.kind != Failure::Kind::kBreak) return {from_failure(t, failure, region), false};
@@ -104,7 +108,10 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   }
   if (!generated.ok()) {
     const Failure& failure = *generated.failure();
-    if (t.restart && force(forced, t.restart->first, failure.reason, failure.detail)) return {{}, true};
+    if (t.restart && force(forced, t.restart->first, failure.reason, failure.detail)) {
+      spent = t.handled_instructions();
+      return {{}, true};
+    }
     return {from_failure(t, failure, region), false};
   }
 
@@ -144,10 +151,11 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
 
 Result translate(const guard::FrameView& view, PyObject* code, cache::Region& region) {
   ForcedBreaks forced;
+  uint64_t spent = 0;  // instructions of the runs before
   RootFrame root{view, code};
   for (;;) {
     bridge::RestoredState each;  // the traced program's changes of modes are made for real while it is traced
-    Attempt one = attempt(root, region, forced);
+    Attempt one = attempt(root, region, forced, spent);
     if (!one.again) return one.result;
   }
 }

@@ -53,6 +53,17 @@ def test_a_frame_with_many_breaks_is_translated_once(breaks):
     assert captured.instructions <= 40 * breaks
 
 
+@pytest.mark.parametrize("turns", [4, 8, 16])
+def test_runs_that_are_repeated_are_counted_and_stay_proportional(turns):
+    """Each statement breaks inside of a generator, which has to be left outside of the graph: its run is repeated."""
+    noisy = "def noisy(n):\n    for i in range(n):\n        show(i)\n        yield i\n"
+    body = "\n".join("    x = x + sum(noisy(2))" for _ in range(turns))
+    scope = {"show": show}
+    exec(compile(f"{noisy}def f(x):\n{body}\n    return x", "<repeated>", "exec"), scope)
+    captured = compare(scope["f"], (X,))
+    assert 10 * turns <= captured.instructions <= 120 * turns
+
+
 def in_no_grad(x):
     with torch.no_grad():
         y = x * 2
