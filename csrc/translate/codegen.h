@@ -74,6 +74,7 @@ class Codegen {
   Status push_function(const Resume& resume, const Frame& frame, bool root);
   Result<size_t> push_arguments(const Frame& frame, const Resume& resume, const std::vector<StackValue>& stack);
   Status tail_call(Frame& frame, int index, const std::vector<StackValue>& stack);
+  Status cover(Frame& frame, int32_t start, int32_t end);
   Status tail_call_handler(Frame& frame, const bytecode::ExceptionRow& row);
   Status inner_call(size_t level);  // pushes NULL, the resume function of frame `level`, its arguments; calls it
   Result<const Resume*> resume_for(const Frame& frame, ResumeKey key);

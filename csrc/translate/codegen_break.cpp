@@ -278,6 +278,14 @@ Status Codegen::tail_call_handler(Frame& frame, const bytecode::ExceptionRow& ro
   return Unit{};
 }
 
+// What stands in [start, end) of the transformed code raises where the original instruction would.
+Status Codegen::cover(Frame& frame, int32_t start, int32_t end) {
+  const auto* row = covering_row(frame, frame.pc);
+  if (!row) return Unit{};
+  out_.rows.push_back({start, end, static_cast<int32_t>(out_.instructions.size()), 0, false});
+  return tail_call_handler(frame, *row);
+}
+
 Status Codegen::break_branch(Frame& frame) {
   const Instruction& instruction = frame.instruction();
   const bool keeps = instruction.op == Op::JUMP_IF_FALSE_OR_POP || instruction.op == Op::JUMP_IF_TRUE_OR_POP;
@@ -295,12 +303,7 @@ Status Codegen::break_branch(Frame& frame) {
   TRY(tail_call(frame, frame.pc + 1, below));
   out_.instructions[branch].target = static_cast<int32_t>(out_.instructions.size());
   TRY(tail_call(frame, instruction.target, jumped));
-  if (const auto* row = covering_row(frame, frame.pc)) {
-    const auto handler = static_cast<int32_t>(out_.instructions.size());
-    out_.rows.push_back({start, end, handler, 0, false});
-    TRY(tail_call_handler(frame, *row));
-  }
-  return Unit{};
+  return cover(frame, start, end);
 }
 
 Status Codegen::break_for_iter(Frame& frame) {
@@ -320,12 +323,7 @@ Status Codegen::break_for_iter(Frame& frame) {
   TRY(tail_call(frame, frame.pc + 1, stack));
   out_.instructions[loop].target = static_cast<int32_t>(out_.instructions.size());
   TRY(tail_call(frame, instruction.target, exhausted));
-  if (const auto* row = covering_row(frame, frame.pc)) {
-    const auto handler = static_cast<int32_t>(out_.instructions.size());
-    out_.rows.push_back({start, end, handler, 0, false});
-    TRY(tail_call_handler(frame, *row));
-  }
-  return Unit{};
+  return cover(frame, start, end);
 }
 
 Status Codegen::break_instruction(Frame& frame) {
@@ -374,12 +372,7 @@ Status Codegen::break_instruction(Frame& frame) {
       if (!stack[i].null) store_temporary(static_cast<uint32_t>(stack[i].slot));
     TRY(tail_call(frame, frame.pc + 1, stack));
   }
-  if (const auto* row = covering_row(frame, frame.pc)) {
-    const auto handler = static_cast<int32_t>(out_.instructions.size());
-    out_.rows.push_back({start, end, handler, 0, false});
-    TRY(tail_call_handler(frame, *row));
-  }
-  return Unit{};
+  return cover(frame, start, end);
 }
 
 // Pushes NULL, the resume function of frame `level` and its arguments, and calls it: the innermost frame goes on at the instruction
@@ -431,12 +424,7 @@ Status Codegen::break_below_calls() {
   store_temporary(result);
   stack.push_back({nullptr, static_cast<int>(result), false});
   TRY(tail_call(root, root.pc + 1, stack));
-  if (const auto* row = covering_row(root, root.pc)) {
-    const auto handler = static_cast<int32_t>(out_.instructions.size());
-    out_.rows.push_back({start, end, handler, 0, false});
-    TRY(tail_call_handler(root, *row));
-  }
-  return Unit{};
+  return cover(root, start, end);
 }
 
 Status Codegen::break_at(const Failure&) {
@@ -490,12 +478,7 @@ Status Codegen::break_by_call(const Resume& resume) {
   store_temporary(result);
   stack.push_back({nullptr, static_cast<int>(result), false});
   TRY(tail_call(root, resume.key.index, stack));
-  if (const auto* row = covering_row(root, root.pc)) {
-    const auto handler = static_cast<int32_t>(out_.instructions.size());
-    out_.rows.push_back({start, end, handler, 0, false});
-    TRY(tail_call_handler(root, *row));
-  }
-  return Unit{};
+  return cover(root, start, end);
 }
 
 }  // namespace pellucid::translate
