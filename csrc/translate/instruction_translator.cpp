@@ -397,6 +397,38 @@ Status InstructionTranslator::yield_value(Variable* value) {
   return Unit{};
 }
 
+Frame& InstructionTranslator::wake(GeneratorVariable* generator) {
+  for (auto& held : suspended_) {
+    if (held.get() != generator->frame) continue;
+    frames_.push_back(std::move(held));
+    std::swap(held, suspended_.back());
+    suspended_.pop_back();
+    break;
+  }
+  Frame& frame = *frames_.back();
+  CHECK(&frame == generator->frame) << "a suspended generator's frame";
+  frame.outer_exception = handled_;
+  generator->running = true;
+  generator_end_ = nullptr;
+  return frame;
+}
+
+// To the next yield, whose value this is, or to the end, which is a StopIteration.
+Answer InstructionTranslator::run_generator(GeneratorVariable* generator) {
+  Answer answer = wait(nullptr_answer());
+  generator->running = false;
+  if (answer.ok()) {
+    const Failure* end = std::exchange(generator_end_, nullptr);
+    return end ? Answer(Failed{end}) : answer;
+  }
+  if (answer.failure()->kind == Failure::Kind::kRaise) {
+    generator->frame = nullptr;
+    if (exception_matches(answer.failure()->exception, PyExc_StopIteration))
+      return raise_new(PyExc_RuntimeError, "generator raised StopIteration");
+  }
+  return answer;
+}
+
 Answer InstructionTranslator::resume_generator(GeneratorVariable* generator, Variable* sent) {
   if (generator->running) return raise_new(PyExc_ValueError, "generator already executing");
   if (!generator->frame) {
@@ -410,33 +442,10 @@ Answer InstructionTranslator::resume_generator(GeneratorVariable* generator, Var
     auto* constant = as_constant(force(sent));
     if (!constant || constant->real != Py_None) return raise_new(PyExc_TypeError, "can't send non-None value to a just-started generator");
   }
-  for (auto& held : suspended_) {
-    if (held.get() != generator->frame) continue;
-    frames_.push_back(std::move(held));
-    std::swap(held, suspended_.back());
-    suspended_.pop_back();
-    break;
-  }
-  Frame& resumed = *frames_.back();
-  CHECK(&resumed == generator->frame) << "a suspended generator's frame";
-  resumed.outer_exception = handled_;
-  if (generator->started) resumed.push(sent ? sent : none());
+  Frame& frame = wake(generator);
+  if (generator->started) frame.push(sent ? sent : none());
   generator->started = true;
-  generator->running = true;
-  generator_end_ = nullptr;
-  Answer answer = wait(nullptr_answer());
-  generator->running = false;
-  if (answer.ok() && generator_end_) {
-    const Failure* end = generator_end_;
-    generator_end_ = nullptr;
-    return Failed{end};
-  }
-  if (!answer.ok() && answer.failure()->kind == Failure::Kind::kRaise) {
-    generator->frame = nullptr;
-    if (exception_matches(answer.failure()->exception, PyExc_StopIteration))
-      return raise_new(PyExc_RuntimeError, "generator raised StopIteration");
-  }
-  return answer;
+  return run_generator(generator);
 }
 
 Answer InstructionTranslator::throw_into_generator(GeneratorVariable* generator, Variable* exception) {
@@ -445,17 +454,7 @@ Answer InstructionTranslator::throw_into_generator(GeneratorVariable* generator,
     generator->frame = nullptr;
     return raise(exception);
   }
-  for (auto& held : suspended_) {
-    if (held.get() != generator->frame) continue;
-    frames_.push_back(std::move(held));
-    std::swap(held, suspended_.back());
-    suspended_.pop_back();
-    break;
-  }
-  Frame& resumed = *frames_.back();
-  resumed.outer_exception = handled_;
-  generator->running = true;
-  generator_end_ = nullptr;
+  wake(generator);
   const size_t base = frames_.size() - 1;
   Failed thrown = raise(exception);
   if (!caught(base)) {
@@ -465,15 +464,7 @@ Answer InstructionTranslator::throw_into_generator(GeneratorVariable* generator,
     return thrown;
   }
   CHECK(unwind(thrown.failure, base).ok()) << "throw into a generator";
-  Answer answer = wait(nullptr_answer());
-  generator->running = false;
-  if (answer.ok() && generator_end_) {
-    const Failure* end = generator_end_;
-    generator_end_ = nullptr;
-    return Failed{end};
-  }
-  if (!answer.ok() && answer.failure()->kind == Failure::Kind::kRaise) generator->frame = nullptr;
-  return answer;
+  return run_generator(generator);
 }
 
 Variable* InstructionTranslator::builtin(PyObject* name) {

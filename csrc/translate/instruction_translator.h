@@ -85,6 +85,8 @@ class InstructionTranslator : public variables::Tracer {
   Failed break_inside_wait(const Failure* failure);
   std::unique_ptr<Frame> make_frame(variables::FunctionVariable* function, std::shared_ptr<const bytecode::Code> code);
   Status make_cells(Frame& frame);
+  Frame& wake(variables::GeneratorVariable* generator);  // puts a suspended frame on the stack again
+  Answer run_generator(variables::GeneratorVariable* generator);
   int32_t stack_entry();
   base::Result<Arg> argument(Variable* variable, py::Ref& fake);
 
