@@ -24,7 +24,7 @@ Ref import(const char* name) { return Ref::steal(PyImport_ImportModule(name)); }
 
 // The parts of torch.fx that are used, looked up once. They live as long as the process.
 struct Fx {
-  Ref graph_type, module_type, node_type;
+  Ref graph_type, make_module, node_type;
   // Of the native way; `native` is false when torch.fx is not as it expects.
   bool native = false;
   Ref update_args_kwargs, prepend, illegal_names, empty_kwargs;
@@ -42,8 +42,10 @@ bool Fx::load() {
   if (!graph || !module) return false;
   graph_type = attribute(graph, "Graph");
   node_type = attribute(graph, "Node");
-  module_type = attribute(module, "GraphModule");
+  Ref module_type = attribute(module, "GraphModule");
   if (!graph_type || !node_type || !module_type) return false;
+  make_module = attribute(module_type, "of_graph");
+  if (!make_module) return false;
   native = load_native();
   if (!native && PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_ImportError)) return false;
@@ -353,7 +355,7 @@ Ref make_module(const Fx& fx, const GraphRecord& record, PyObject* graph) {
   Ref root = module_root(record);
   if (!root) return Ref();
   PyObject* args[] = {root.get(), graph};
-  return Ref::steal(PyObject_Vectorcall(fx.module_type.get(), args, 2, nullptr));
+  return Ref::steal(PyObject_Vectorcall(fx.make_module.get(), args, 2, nullptr));
 }
 
 }  // namespace

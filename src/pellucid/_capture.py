@@ -57,16 +57,15 @@ def report(
     code: CodeType, transformed: CodeType, graph: Any, breaks: List[Dict[str, Any]], operators: int, instructions: int
 ) -> Dict[str, Any]:
     """The report of one entry, after writing the log records that somebody reads."""
-    place = _place(code)
     if breaks and logging.enabled("graph_breaks"):
         for row in breaks:
-            logging.log("graph_breaks", f"{place}: {exc.Unsupported(**row)}")
+            logging.log("graph_breaks", f"{_place(code)}: {exc.Unsupported(**row)}")
     if graph is not None and logging.enabled("graph_code"):
         readable = _native.core().graph_module_of(graph).print_readable(print_output=False)
-        logging.log("graph_code", f"{place}:\n{readable}")
+        logging.log("graph_code", f"{_place(code)}:\n{readable}")
     if logging.enabled("bytecode"):
         from pellucid import _bytecode
 
         before, after = (_bytecode.to_text(_bytecode.decode(which)) for which in (code, transformed))
-        logging.log("bytecode", f"{place}, as written:\n{before}\ntransformed:\n{after}")
+        logging.log("bytecode", f"{_place(code)}, as written:\n{before}\ntransformed:\n{after}")
     return {"breaks": breaks, "operators": operators, "instructions": instructions}

@@ -20,6 +20,7 @@ ARTIFACTS: Dict[str, str] = {
 }
 
 root: _logging.Logger = _logging.getLogger("pellucid")
+_loggers: Dict[str, _logging.Logger] = {name: _logging.getLogger("pellucid." + name) for name in ARTIFACTS}
 LEVEL = _logging.DEBUG  # of all artifact records: whether they are wanted is said by name, not by level
 
 
@@ -49,7 +50,7 @@ def _set_up() -> None:
 
 def logger(artifact: str) -> _logging.Logger:
     """The logger of one artifact; ValueError for a name that is none."""
-    return _logging.getLogger("pellucid." + _known(artifact))
+    return _loggers[_known(artifact)]
 
 
 def enabled(artifact: str) -> bool:

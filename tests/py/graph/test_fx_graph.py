@@ -351,3 +351,31 @@ def test_arguments_of_every_kind_survive():
     native, public = _core.build_graph_module(record), _core.build_graph_module_public(record)
     assert describe(native.graph) == describe(public.graph)
     assert list(native.graph.nodes)[1].args == value
+
+
+def test_the_module_is_what_its_constructor_makes():
+    """`of_graph` copies the attributes that torch's constructor sets; a torch that sets others is followed."""
+    from pellucid.graph_module import GraphModule
+
+    def made(make):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        graph.output((graph.call_function(torch.add, (x, graph.get_attr("a.b"))),))
+        return make({"a.b": torch.ones(2)}, graph)
+
+    ours, theirs = made(GraphModule.of_graph), made(GraphModule)
+    assert type(ours).__name__ == type(theirs).__name__ and type(ours).__mro__[1:] == type(theirs).__mro__[1:]
+    assert list(vars(ours)) == list(vars(theirs))
+    for name, value in vars(theirs).items():
+        assert type(getattr(ours, name)) is type(value), name
+        if isinstance(value, (dict, list, set)):
+            assert getattr(ours, name) is not value and len(getattr(ours, name)) == len(value), name
+    assert ours.graph.owning_module is ours
+    assert ours.code == theirs.code
+    torch.testing.assert_close(ours(torch.ones(2)), theirs(torch.ones(2)))
+    assert dict(ours.a.named_buffers()).keys() == {"b"}
+    other = made(GraphModule.of_graph)
+    other._forward_hooks[0] = lambda *args: None
+    other.meta["key"] = 1
+    assert not ours._forward_hooks and not ours.meta and not made(GraphModule.of_graph).meta
+    assert type(other) is not type(ours)
