@@ -30,7 +30,10 @@ def measure(workload: Workload, rounds: int) -> Dict[str, Any]:
     candidates = {c.name: lambda c=c: capture_once(c, workload, callables[c]) for c in BOTH}
     for once in candidates.values():
         once()
+    gc.collect()
+    gc.freeze()  # the collections before each capture would walk all of torch, and leave the processor's caches cold
     times = timing.interleaved(candidates, rounds)
+    gc.unfreeze()
     row: Dict[str, Any] = {"workload": workload.name}
     for compiler in BOTH:
         compiler.reset()
