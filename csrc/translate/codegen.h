@@ -73,6 +73,8 @@ class Codegen {
   Status evaluate_frame(const Frame& frame, const std::vector<bool>& live);
   Status push_function(const Resume& resume, const Frame& frame, bool root);
   Result<size_t> push_arguments(const Frame& frame, const Resume& resume, const std::vector<StackValue>& stack);
+  static std::vector<StackValue> stack_values(const Frame& frame, size_t count);  // the lowest `count` slots of its stack
+  Status leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack);
   Status tail_call(Frame& frame, int index, const std::vector<StackValue>& stack);
   Status cover(Frame& frame, int32_t start, int32_t end);
   Status tail_call_handler(Frame& frame, const bytecode::ExceptionRow& row);

@@ -214,6 +214,12 @@ Status Codegen::push_function(const Resume& resume, const Frame& frame, bool roo
   return Unit{};
 }
 
+std::vector<Codegen::StackValue> Codegen::stack_values(const Frame& frame, size_t count) {
+  std::vector<StackValue> values;
+  for (size_t i = 0; i < count; i++) values.push_back({frame.stack[i], -1, frame.stack[i]->kind == variables::Kind::kNull});
+  return values;
+}
+
 Codegen::Result<size_t> Codegen::push_arguments(const Frame& frame, const Resume& resume, const std::vector<StackValue>& stack) {
   size_t count = 0;
   for (size_t i = 0; i < resume.n_locals; i++, count++) {
@@ -233,10 +239,9 @@ Codegen::Result<size_t> Codegen::push_arguments(const Frame& frame, const Resume
   return count;
 }
 
-Status Codegen::tail_call(Frame& frame, int index, const std::vector<StackValue>& stack) {
-  ResumeKey key;
-  key.index = index;
-  key.bound = live(frame, index);
+// Ends the transformed function: the resume function of `key`, whose stack is `stack`, is called when its frame is gone.
+Status Codegen::leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack) {
+  key.bound = live(frame, key.index);
   for (auto& item : stack) key.stack_null.push_back(item.null);
   const Resume* resume = TRY(resume_for(frame, std::move(key)));
   emit(Op::PUSH_NULL);
@@ -248,6 +253,12 @@ Status Codegen::tail_call(Frame& frame, int index, const std::vector<StackValue>
   return Unit{};
 }
 
+Status Codegen::tail_call(Frame& frame, int index, const std::vector<StackValue>& stack) {
+  ResumeKey key;
+  key.index = index;
+  return leave(frame, std::move(key), stack);
+}
+
 // The instruction that runs here may raise where the original has a handler: the handler is entered in a resume function of its own.
 Status Codegen::tail_call_handler(Frame& frame, const bytecode::ExceptionRow& row) {
   const uint32_t exception = new_temporary();
@@ -256,26 +267,13 @@ Status Codegen::tail_call_handler(Frame& frame, const bytecode::ExceptionRow& ro
   key.entry = ResumeKey::Entry::kHandler;
   key.index = row.target;
   key.call_index = frame.pc;
-  key.bound = live(frame, row.target);
-  std::vector<StackValue> stack;
-  for (int i = 0; i < row.depth; i++) {
-    Variable* variable = frame.stack[static_cast<size_t>(i)];
-    stack.push_back({variable, -1, variable->kind == variables::Kind::kNull});
-  }
+  std::vector<StackValue> stack = stack_values(frame, static_cast<size_t>(row.depth));
   if (row.lasti) {
     key.lasti_slots.push_back(static_cast<int>(stack.size()));
     stack.push_back({nullptr, -1, true});  // pushed by the resume function as a constant
   }
   stack.push_back({nullptr, static_cast<int>(exception), false});
-  for (auto& item : stack) key.stack_null.push_back(item.null);
-  const Resume* resume = TRY(resume_for(frame, std::move(key)));
-  emit(Op::PUSH_NULL);
-  load_constant(helper("pellucid._core", "tail_call"));
-  TRY(push_function(*resume, frame, true));
-  const size_t count = TRY(push_arguments(frame, *resume, stack));
-  load_call(count + 1);
-  emit(Op::RETURN_VALUE);
-  return Unit{};
+  return leave(frame, std::move(key), stack);
 }
 
 // What stands in [start, end) of the transformed code raises where the original instruction would.
@@ -291,8 +289,7 @@ Status Codegen::break_branch(Frame& frame) {
   const bool keeps = instruction.op == Op::JUMP_IF_FALSE_OR_POP || instruction.op == Op::JUMP_IF_TRUE_OR_POP;
   const bool when = instruction.op == Op::POP_JUMP_FORWARD_IF_TRUE || instruction.op == Op::POP_JUMP_BACKWARD_IF_TRUE ||
                     instruction.op == Op::JUMP_IF_TRUE_OR_POP;
-  std::vector<StackValue> below;
-  for (size_t i = 0; i + 1 < frame.stack.size(); i++) below.push_back({frame.stack[i], -1, frame.stack[i]->kind == variables::Kind::kNull});
+  std::vector<StackValue> below = stack_values(frame, frame.stack.size() - 1);
   std::vector<StackValue> jumped = below;
   if (keeps) jumped.push_back({frame.peek(), -1, false});
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
@@ -308,8 +305,7 @@ Status Codegen::break_branch(Frame& frame) {
 
 Status Codegen::break_for_iter(Frame& frame) {
   const Instruction& instruction = frame.instruction();
-  std::vector<StackValue> stack;
-  for (Variable* variable : frame.stack) stack.push_back({variable, -1, variable->kind == variables::Kind::kNull});
+  std::vector<StackValue> stack = stack_values(frame, frame.stack.size());
   std::vector<StackValue> exhausted(stack.begin(), stack.end() - 1);
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
   TRY(value(frame.peek()));
@@ -334,8 +330,7 @@ Status Codegen::break_instruction(Frame& frame) {
     return t_.skip_frame(Reason::unsupported_opcode,
                          std::string(bytecode::op_name(instruction.op)) + " can't run in front of a resume function");
   const size_t below = frame.stack.size() - static_cast<size_t>(effect->pops);
-  std::vector<StackValue> stack;
-  for (size_t i = 0; i < below; i++) stack.push_back({frame.stack[i], -1, frame.stack[i]->kind == variables::Kind::kNull});
+  std::vector<StackValue> stack = stack_values(frame, below);
 
   for (size_t i = below; i < frame.stack.size(); i++) TRY(value(frame.stack[i]));
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
@@ -413,8 +408,7 @@ Status Codegen::inner_call(size_t level) {
 
 Status Codegen::break_below_calls() {
   Frame& root = *t_.frames().front();
-  std::vector<StackValue> stack;
-  for (Variable* variable : root.stack) stack.push_back({variable, -1, variable->kind == variables::Kind::kNull});
+  std::vector<StackValue> stack = stack_values(root, root.stack.size());
   emit(Op::PUSH_NULL);
   TRY(inner_call(1));
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
@@ -465,8 +459,7 @@ Status Codegen::break_by_call(const Resume& resume) {
   Frame& root = *t_.frames().front();
   root.pc = resume.key.call_index;
   position_ = root.instruction().position;
-  std::vector<StackValue> stack;
-  for (Variable* variable : root.stack) stack.push_back({variable, -1, variable->kind == variables::Kind::kNull});
+  std::vector<StackValue> stack = stack_values(root, root.stack.size());
   const auto n = static_cast<uint32_t>(n_parameters_);
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
   emit(Op::PUSH_NULL);

@@ -38,7 +38,6 @@ struct Variable {
   virtual ~Variable() = default;
   const Kind kind;
   bool changed = false;                    // differs from the object outside: side effects must write it back
-  bool consumed = false;                   // codegen bookkeeping: needs its own identity
   const source::Source* source = nullptr;  // where generated code reads it; null: made by the traced program
   PyObject* real = nullptr;                // the object outside (kept alive by the capture) or a known value
   uint64_t born_raise = 0;                 // exceptions: number of the instruction that first raised it
