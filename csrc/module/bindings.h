@@ -6,6 +6,7 @@
 
 #define PELLUCID_BYTECODE_AREAS(AREA) \
   AREA(code)                          \
+  AREA(decompile)                     \
   AREA(hook)
 
 #define PELLUCID_CORE_AREAS(AREA) \
