@@ -205,6 +205,11 @@ PyObject* assemble(const Code& code) {
     PyErr_Format(PyExc_ValueError, "cannot assemble code of version %d in version %d", code.version, running_version());
     return nullptr;
   }
+  if (code.version < 311) {
+    PyErr_Format(PyExc_ValueError, "code objects can be assembled on CPython 3.11, 3.12 and 3.13; this is CPython %d.%d",
+                 code.version / 100, code.version % 100);
+    return nullptr;
+  }
   if (code.instructions.empty()) {
     PyErr_SetString(PyExc_ValueError, "cannot assemble: there are no instructions");
     return nullptr;

@@ -24,7 +24,9 @@ struct Instruction {
   Position position;
 };
 
-struct ExceptionRow {  // instructions [start, end) are covered; the handler runs with `depth` values kept on the stack
+// Instructions [start, end) are covered; the handler runs with `depth` values kept on the stack and what the interpreter pushes above
+// them: the exception, with `lasti` the offset of the raising instruction under it; up to 3.10 always six values.
+struct ExceptionRow {
   int32_t start = 0, end = 0, target = 0, depth = 0;
   bool lasti = false;
 };
@@ -32,7 +34,7 @@ struct ExceptionRow {  // instructions [start, end) are covered; the handler run
 enum class LocalKind : uint8_t { kLocal, kCell, kFree, kLocalCell };  // kLocalCell: an argument that is also a cell
 
 struct Code {
-  int version = 0;  // 311, 312, ... : which tables the opcodes follow
+  int version = 0;  // 308 to 313: which tables the opcodes follow
   std::vector<Instruction> instructions;
   std::vector<ExceptionRow> rows;
   std::vector<py::Ref> consts;            // co_consts
@@ -46,7 +48,9 @@ struct Code {
   int n_arguments() const;  // all parameters, *args and **kwargs included, in localsplus order
 };
 
-// Decodes a code object of the running interpreter. On failure a Python exception is set and false returned.
+// Decodes a live code object or a NeutralCode of 3.8 to 3.13. Up to 3.10, exception rows stand for SETUP_FINALLY and its kin (which stay,
+// without target), cells and free variables are numbered behind the locals, and CALL_FINALLY (3.8) both jumps and goes on, to where the
+// END_FINALLY of what it calls comes back. On failure a Python exception is set and false returned.
 bool decode(PyObject* code, Code& out);
 
 // Assembles: lays out instructions, inserts EXTENDED_ARG and caches, writes the line and exception tables, computes the stack size

@@ -1,8 +1,9 @@
-// From a code object to `Code`: EXTENDED_ARG folded, inline caches dropped, jumps, exception rows and positions by instruction.
-// On the capture path, so it makes no Python object per instruction.
+// From a code object, live or neutral, to `Code`: EXTENDED_ARG folded, inline caches dropped, jumps, exception rows and positions by
+// instruction. On the capture path, so it makes no Python object per instruction.
 #include <algorithm>
 
 #include "bytecode/code.h"
+#include "bytecode/decode_old.h"
 #include "bytecode/exception_table.h"
 #include "bytecode/location_table.h"
 #include "bytecode/lowering/code_object.h"
@@ -69,7 +70,7 @@ bool decode_units(const Tables& tables, const uint8_t* bytes, size_t n_units, Co
     (*index_of_unit)[start] = static_cast<int32_t>(out.instructions.size());
     Instruction& made = out.instructions.emplace_back();
     made.op = info->op;
-    made.arg = arg;
+    made.arg = tables.version >= 311 || (info->flags & kHasArg) != 0 ? arg : 0;  // 3.10's compiler leaves values there that nobody reads
     made.offset = static_cast<int32_t>(2 * unit);
     made.extended = extended;
     unit += 1 + info->caches;
@@ -84,7 +85,12 @@ bool decode_jumps(const Tables& tables, const std::vector<int32_t>& index_of_uni
     const OpInfo& info = tables.info(instruction.op);
     if ((info.flags & (kJumpRelative | kJumpAbsolute)) == 0) continue;
     const int64_t after = instruction.offset / 2 + 1 + info.caches;
-    const int64_t unit = (info.flags & kBackward) != 0 ? after - instruction.arg : after + instruction.arg;
+    int64_t distance = instruction.arg;
+    if (tables.version < 310) {  // counted in bytes
+      if (distance % 2 != 0) return damaged("a jump into the middle of an instruction");
+      distance /= 2;
+    }
+    const int64_t unit = (info.flags & kJumpAbsolute) != 0 ? distance : (info.flags & kBackward) != 0 ? after - distance : after + distance;
     if (unit < 0 || unit + 1 >= static_cast<int64_t>(index_of_unit.size()) || index_of_unit[static_cast<size_t>(unit)] < 0) {
       PyErr_Format(PyExc_ValueError, "damaged code object: the jump at offset %d leads to no instruction", instruction.offset);
       return false;
@@ -132,9 +138,9 @@ void decode_positions(PyObject* table, int firstlineno, Code& out) {
 bool decode(PyObject* code, Code& out) {
   CodeParts parts;
   if (!read_code(code, &parts)) return false;
-  const Tables* tables = bytecode::tables(running_version());
+  const Tables* tables = bytecode::tables(parts.version);
   if (tables == nullptr) {
-    PyErr_Format(PyExc_ValueError, "no opcode tables for CPython %d.%d", running_version() / 100, running_version() % 100);
+    PyErr_Format(PyExc_ValueError, "no opcode tables for CPython %d.%d", parts.version / 100, parts.version % 100);
     return false;
   }
   out.version = tables->version;
@@ -149,13 +155,19 @@ bool decode(PyObject* code, Code& out) {
   out.qualname = py::Ref::share(parts.qualname);
   share_all(parts.consts, &out.consts);
   share_all(parts.names, &out.names);
-  if (!decode_localsplus(parts, out)) return false;
+  const bool old = tables->version < 311;
+  if (!old && !decode_localsplus(parts, out)) return false;
 
   const auto* bytes = reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(parts.code.get()));
   const size_t n_units = static_cast<size_t>(PyBytes_GET_SIZE(parts.code.get())) / 2;
   std::vector<int32_t> index_of_unit;
   if (!decode_units(*tables, bytes, n_units, out, &index_of_unit)) return false;
   if (!decode_jumps(*tables, index_of_unit, out)) return false;
+  if (old) {
+    decode_old_lines(reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(parts.linetable)),
+                     static_cast<size_t>(PyBytes_GET_SIZE(parts.linetable)), out);
+    return unify_localsplus(*tables, parts.varnames, parts.cellvars, parts.freevars, out) && decode_blocks(*tables, out);
+  }
   if (!decode_rows(parts.exceptiontable, index_of_unit, out)) return false;
   decode_positions(parts.linetable, parts.firstlineno, out);
   return true;

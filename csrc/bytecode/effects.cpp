@@ -75,6 +75,8 @@ int stack_effect(const Tables& tables, Op op, uint32_t arg, bool jump) {
   }
   // The value first sent into a generator lies on its stack when it goes on. 3.11 and 3.12 count it in at the function's entry.
   if (op == Op::RETURN_GENERATOR) return 1;
+  // 3.10 takes off here what was sent into the generator, which lies on the stack before its first instruction; we do not count it.
+  if (op == Op::GEN_START) return 0;
   const OpInfo& info = tables.info(op);
   const int effect = jump ? info.jump_effect : info.effect;
   return effect == kVaries ? varying_effect(tables, op, static_cast<int>(arg)) : effect;

@@ -12,7 +12,7 @@ namespace {
 using Words = std::vector<uint64_t>;
 
 bool any_name(const Code& code, const Instruction& instruction, std::initializer_list<const char*> wanted) {
-  const size_t index = instruction.op == Op::LOAD_GLOBAL ? instruction.arg >> 1 : instruction.arg;
+  const size_t index = instruction.op == Op::LOAD_GLOBAL && code.version >= 311 ? instruction.arg >> 1 : instruction.arg;
   if (index >= code.names.size()) return false;
   for (const char* name : wanted) {
     if (PyUnicode_CompareWithASCIIString(code.names[index].get(), name) == 0) return true;

@@ -2,6 +2,7 @@
 // carry addresses are cut to their type. Knows nothing of what instructions do.
 #include "bytecode/code.h"
 #include "bytecode/effects.h"
+#include "bytecode/neutral_code.h"
 #include "bytecode/tables.h"
 
 namespace pellucid::bytecode {
@@ -30,7 +31,7 @@ bool has_plain_repr(PyObject* object) {
 }
 
 std::string constant(PyObject* object) {
-  if (PyCode_Check(object)) {
+  if (is_code(object)) {
     const py::Ref name = py::Ref::steal(PyObject_GetAttrString(object, "co_name"));
     if (!name) PyErr_Clear();
     return "<code " + text_of(name.get()) + ">";

@@ -50,7 +50,8 @@ class DepthFinder {
     int depth = entry_[static_cast<size_t>(index)];
     if (block.handler >= 0) {
       const ExceptionRow& row = code_.rows[static_cast<size_t>(block.row)];
-      const int at_handler = row.depth + (row.lasti ? 1 : 0) + 1;  // the raising instruction's offset, then the exception
+      // The raising instruction's offset, then the exception.
+      const int at_handler = row.depth + (code_.version >= 311 ? (row.lasti ? 1 : 0) + 1 : kOldHandlerValues);
       out_.max = std::max(out_.max, at_handler);
       reach(block.handler, at_handler, block.start);
     }
@@ -66,7 +67,8 @@ class DepthFinder {
       if (depth < needs) {
         complain(at(code_, i) + " needs " + std::to_string(needs) + " values, but the stack holds " + std::to_string(depth));
       }
-      if (instruction.target >= 0) {
+      // 3.8's finally bodies are called with any number of values below, and are also handlers, whose depth is what counts.
+      if (instruction.target >= 0 && instruction.op != Op::CALL_FINALLY) {
         const int at_target = std::max(0, depth + stack_effect(tables_, instruction.op, instruction.arg, true));
         out_.max = std::max(out_.max, at_target);
         reach(block.jump, at_target, i);

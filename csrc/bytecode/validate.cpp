@@ -129,6 +129,9 @@ class Bindings {
   std::string run() {
     std::vector<uint8_t> start(slots_, kEmpty);
     for (size_t s = 0; s < slots_ && s < static_cast<size_t>(code_.n_arguments()); ++s) start[s] = kValue;
+    for (size_t s = 0; s < slots_ && code_.version < 311; ++s) {  // cells are there from the start
+      if (code_.localsplus_kinds[s] != LocalKind::kLocal) start[s] = kCell;
+    }
     reach(0, start);
     while (!work_.empty()) {
       const size_t block = static_cast<size_t>(work_.back());

@@ -7,6 +7,7 @@
 #define PELLUCID_BYTECODE_AREAS(AREA) \
   AREA(code)                          \
   AREA(decompile)                     \
+  AREA(neutral)                       \
   AREA(hook)
 
 #define PELLUCID_CORE_AREAS(AREA) \

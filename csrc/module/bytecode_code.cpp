@@ -449,7 +449,7 @@ PyObject* py_stack_effect(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {
-    {"decode", py_decode, METH_O, "decode(code, /)\n--\n\nDecodes a code object of this interpreter (3.11 to 3.13) to a Code."},
+    {"decode", py_decode, METH_O, "decode(code, /)\n--\n\nDecodes a code object or a NeutralCode of 3.8 to 3.13 to a Code."},
     {"assemble", py_assemble, METH_O, "assemble(code, /)\n--\n\nA new code object from a Code."},
     {"roundtrip", py_roundtrip, METH_O, "roundtrip(code, /)\n--\n\nDecodes and assembles: a new, equal code object."},
     {"validate", py_validate, METH_O, "validate(code, /)\n--\n\nWhat is wrong with a Code, or an empty string."},

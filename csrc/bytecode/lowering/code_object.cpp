@@ -1,29 +1,73 @@
 // PyCodeObject's fields, which carry different names in different versions, and the constructor that goes with them.
 #include "bytecode/lowering/code_object.h"
 
+#include "bytecode/neutral_code.h"
+
 namespace pellucid::bytecode {
+namespace {
+
+void read_neutral(const CodeFields& fields, CodeParts* parts) {
+  parts->version = fields.version;
+  parts->code = fields.code;
+  parts->linetable = fields.linetable.get();
+  parts->exceptiontable = fields.exceptiontable.get();
+  parts->consts = fields.consts.get();
+  parts->names = fields.names.get();
+  parts->localsplus_names = fields.localsplus_names.get();
+  parts->localsplus_kinds = fields.localsplus_kinds.get();
+  parts->varnames = fields.varnames.get();
+  parts->cellvars = fields.cellvars.get();
+  parts->freevars = fields.freevars.get();
+  parts->filename = fields.filename.get();
+  parts->name = fields.name.get();
+  parts->qualname = fields.qualname.get();
+  parts->argcount = fields.argcount;
+  parts->posonly = fields.posonly;
+  parts->kwonly = fields.kwonly;
+  parts->flags = fields.flags;
+  parts->firstlineno = fields.firstlineno;
+  parts->stacksize = fields.stacksize;
+}
+
+}  // namespace
 
 int running_version() { return PY_MAJOR_VERSION * 100 + PY_MINOR_VERSION; }
 
-#if PY_VERSION_HEX >= 0x030B0000
-
 bool read_code(PyObject* object, CodeParts* parts) {
+  if (const CodeFields* fields = neutral_fields(object)) {
+    read_neutral(*fields, parts);
+    return true;
+  }
   if (!PyCode_Check(object)) {
     PyErr_Format(PyExc_TypeError, "expected a code object, not %.200s", Py_TYPE(object)->tp_name);
     return false;
   }
   auto* code = reinterpret_cast<PyCodeObject*>(object);
+  parts->version = running_version();
+#if PY_VERSION_HEX >= 0x030B0000
   parts->code = py::Ref::steal(PyCode_GetCode(code));
   if (!parts->code) return false;
   parts->linetable = code->co_linetable;
   parts->exceptiontable = code->co_exceptiontable;
-  parts->consts = code->co_consts;
-  parts->names = code->co_names;
   parts->localsplus_names = code->co_localsplusnames;
   parts->localsplus_kinds = code->co_localspluskinds;
+  parts->qualname = code->co_qualname;
+#else
+  parts->code = py::Ref::share(code->co_code);
+#if PY_VERSION_HEX >= 0x030A0000
+  parts->linetable = code->co_linetable;
+#else
+  parts->linetable = code->co_lnotab;
+#endif
+  parts->varnames = code->co_varnames;
+  parts->cellvars = code->co_cellvars;
+  parts->freevars = code->co_freevars;
+  parts->qualname = code->co_name;
+#endif
+  parts->consts = code->co_consts;
+  parts->names = code->co_names;
   parts->filename = code->co_filename;
   parts->name = code->co_name;
-  parts->qualname = code->co_qualname;
   parts->argcount = code->co_argcount;
   parts->posonly = code->co_posonlyargcount;
   parts->kwonly = code->co_kwonlyargcount;
@@ -33,9 +77,6 @@ bool read_code(PyObject* object, CodeParts* parts) {
   return true;
 }
 
-namespace {
-
-// The names of localsplus that have one of `bits`, in order, as a tuple.
 py::Ref names_of_kind(PyObject* names, const char* kinds, unsigned char bits) {
   py::Ref list = py::Ref::steal(PyList_New(0));
   if (!list) return {};
@@ -44,6 +85,10 @@ py::Ref names_of_kind(PyObject* names, const char* kinds, unsigned char bits) {
   }
   return py::Ref::steal(PyList_AsTuple(list.get()));
 }
+
+#if PY_VERSION_HEX >= 0x030B0000
+
+namespace {
 
 // The constructor knows nothing of hidden variables and computes the rest of the kinds from the names; the bytes are still ours
 // alone, as nobody has seen the new code object. Returns false with an exception set if names or other kinds came out differently.
@@ -88,24 +133,9 @@ PyObject* new_code(const CodeParts& parts) {
 
 #else
 
-namespace {
-void set_unsupported() {
-  PyErr_Format(PyExc_ValueError, "code objects of CPython 3.11, 3.12 and 3.13 can be decoded and assembled; this is CPython %d.%d",
-               PY_MAJOR_VERSION, PY_MINOR_VERSION);
-}
-}  // namespace
-
-bool read_code(PyObject* object, CodeParts*) {
-  if (!PyCode_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "expected a code object, not %.200s", Py_TYPE(object)->tp_name);
-  } else {
-    set_unsupported();
-  }
-  return false;
-}
-
 PyObject* new_code(const CodeParts&) {
-  set_unsupported();
+  PyErr_Format(PyExc_ValueError, "code objects can be assembled on CPython 3.11, 3.12 and 3.13; this is CPython %d.%d", PY_MAJOR_VERSION,
+               PY_MINOR_VERSION);
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
-// Reading and making code objects of the running interpreter, with the names of localsplus as 3.11 brought them. The only part
-// of bytecode/ that looks at PyCodeObject and at the version it is compiled for. Knows nothing of instructions.
+// Reading code objects, live and neutral, and making live ones. The only part of bytecode/ that looks at PyCodeObject and at the
+// version it is compiled for. Knows nothing of instructions.
 #pragma once
 #include "py/ref.h"
 
@@ -9,13 +9,15 @@ namespace pellucid::bytecode {
 int running_version();
 
 struct CodeParts {  // borrowed from the code object, but for `code`, which PyCode_GetCode makes
-  py::Ref code;     // bytes: co_code, never the adaptive array (which is rewritten while it runs)
-  PyObject* linetable = nullptr;
-  PyObject* exceptiontable = nullptr;
+  int version = 0;
+  py::Ref code;                        // bytes: co_code, never the adaptive array (which is rewritten while it runs)
+  PyObject* linetable = nullptr;       // co_lnotab up to 3.9
+  PyObject* exceptiontable = nullptr;  // null up to 3.10
   PyObject* consts = nullptr;
   PyObject* names = nullptr;
-  PyObject* localsplus_names = nullptr;
-  PyObject* localsplus_kinds = nullptr;  // bytes of the kFast... below
+  PyObject* localsplus_names = nullptr;                                    // from 3.11 on
+  PyObject* localsplus_kinds = nullptr;                                    // bytes of the kFast... below
+  PyObject *varnames = nullptr, *cellvars = nullptr, *freevars = nullptr;  // up to 3.10
   PyObject* filename = nullptr;
   PyObject* name = nullptr;
   PyObject* qualname = nullptr;
@@ -28,11 +30,14 @@ inline constexpr unsigned char kFastLocal = 0x20;
 inline constexpr unsigned char kFastCell = 0x40;
 inline constexpr unsigned char kFastFree = 0x80;
 
-// False with an exception set if `code` is no code object, or (ValueError) if this interpreter is older than 3.11.
+// Of a live code object or a NeutralCode; false with an exception set for anything else.
 bool read_code(PyObject* code, CodeParts* parts);
 
+// The names of localsplus whose kind has one of `bits`, in order, as a tuple; null with an exception set.
+py::Ref names_of_kind(PyObject* names, const char* kinds, unsigned char bits);
+
 // A new code object, or null with an exception set. The order of localsplus must be the one the compiler uses (locals, cells that are no
-// arguments, free variables); any other is a ValueError.
+// arguments, free variables); any other is a ValueError. So is an interpreter older than 3.11.
 PyObject* new_code(const CodeParts& parts);
 
 }  // namespace pellucid::bytecode
