@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "py/collector.h"
 #include "torch_bridge/fx_meta.h"
 #include "torch_bridge/fx_names.h"
 #include "torch_bridge/interned.h"
@@ -174,20 +175,6 @@ class ArgBuilder {
 
  private:
   const std::vector<Ref>& nodes_;
-};
-
-// The collector would walk all of torch's objects while a graph of new, reachable ones is made.
-class PauseCollector {
- public:
-  PauseCollector() : was_enabled_(PyGC_Disable()) {}
-  ~PauseCollector() {
-    if (was_enabled_) PyGC_Enable();
-  }
-  PauseCollector(const PauseCollector&) = delete;
-  PauseCollector& operator=(const PauseCollector&) = delete;
-
- private:
-  int was_enabled_;
 };
 
 enum class Built { kDone, kNotNative, kError };
@@ -368,7 +355,7 @@ Ref build_graph_module(const GraphRecord& record) {
   if (!graph) return Ref();
   Built built;
   {
-    PauseCollector pause;
+    py::PauseCollector pause;
     built = NativeBuilder(*fx, record).build(graph.get());
   }
   switch (built) {

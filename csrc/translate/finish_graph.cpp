@@ -96,7 +96,7 @@ FinishedGraph finish_graph(InstructionTranslator& t, const std::vector<TensorVar
   return result;
 }
 
-bool compile_graph(InstructionTranslator&, FinishedGraph finished, cache::Region& region, cache::GuardedCode& entry, py::Ref& callable) {
+bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseCollector& pause, cache::GuardedCode& entry, py::Ref& callable) {
   const GraphRecord& record = finished.record;
   py::Ref replays = py::Ref::steal(PyObject_GetAttrString(region.backend.get(), "replays_record"));
   if (!replays) PyErr_Clear();
@@ -113,6 +113,7 @@ bool compile_graph(InstructionTranslator&, FinishedGraph finished, cache::Region
     if (!examples || PyList_Append(examples.get(), record.nodes[i].real_input.get()) < 0) return false;
   py::Ref helper = py::Ref::steal(PyImport_ImportModule("pellucid._capture"));
   if (!helper) return false;
+  py::ResumeCollector as_outside(pause);
   callable = py::Ref::steal(PyObject_CallMethod(helper.get(), "compile_graph", "OOOO", region.backend.get(), region.backend_name.get(),
                                                 module.get(), examples.get()));
   if (!callable) return false;

@@ -3,6 +3,7 @@
 #include "translate/translate.h"
 
 #include "base/check.h"
+#include "py/collector.h"
 #include "torch_bridge/graph_call.h"
 #include "torch_bridge/state_scope.h"
 #include "translate/codegen.h"
@@ -57,7 +58,7 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
   return forced.try_emplace(number, reason, detail).second;
 }
 
-Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, uint64_t& spent) {
+Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, uint64_t& spent, py::PauseCollector& pause) {
   const bridge::StateScope outside;
   Phases phases;
   InstructionTranslator t(root, forced);
@@ -125,7 +126,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     FinishedGraph finished = finish_graph(t, codegen.outputs());
     codegen.set_arguments(finished.arguments);
     block = finished.block;
-    if (!compile_graph(t, std::move(finished), region, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
+    if (!compile_graph(std::move(finished), region, pause, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
     if (!graph_callable) return {{Outcome::kRunAsIs, nullptr, "the backend failed"}, false};
   }
   phases.done("graph and backend");
@@ -153,9 +154,10 @@ Result translate(const guard::FrameView& view, PyObject* code, cache::Region& re
   ForcedBreaks forced;
   uint64_t spent = 0;  // instructions of the runs before
   RootFrame root{view, code};
+  py::PauseCollector pause;
   for (;;) {
     bridge::RestoredState each;  // the traced program's changes of modes are made for real while it is traced
-    Attempt one = attempt(root, region, forced, spent);
+    Attempt one = attempt(root, region, forced, spent, pause);
     if (!one.again) return one.result;
   }
 }
