@@ -2,7 +2,9 @@
 // capture lasts, and undone after it), constants are answered, changes become nodes of the graph.
 #include "variables/torch_state.h"
 
+#include <iterator>
 #include <unordered_map>
+#include <vector>
 
 #include "torch_bridge/state_scope.h"
 #include "variables/torch.h"
@@ -81,19 +83,26 @@ const Entry kEntries[] = {
     {"torch", "_check", StateKind::kCheck},
 };
 
+// By function. Functions of modules that nobody has imported are found when a callable is looked for after their module was: importing
+// them here would cost more than the capture (torch.onnx).
 const std::unordered_map<PyObject*, StateKind>& table() {
-  static std::unordered_map<PyObject*, StateKind> made = [] {
-    std::unordered_map<PyObject*, StateKind> result;
-    for (const Entry& entry : kEntries) {
-      py::Ref module = py::Ref::steal(PyImport_ImportModule(entry.module));
-      PyObject* function = module ? PyObject_GetAttrString(module.get(), entry.path) : nullptr;  // kept for the life of the process
-      if (function)
-        result.emplace(function, entry.kind);
-      else
-        PyErr_Clear();  // another torch may lack one of them: then it is an ordinary callable
+  static std::unordered_map<PyObject*, StateKind> made;
+  static std::vector<Entry> pending(std::begin(kEntries), std::end(kEntries));
+  std::erase_if(pending, [](const Entry& entry) {
+    py::Ref name = py::Ref::steal(PyUnicode_InternFromString(entry.module));
+    py::Ref module = name ? py::Ref::steal(PyImport_GetModule(name.get())) : py::Ref();
+    if (!module) {
+      PyErr_Clear();
+      return false;
     }
-    return result;
-  }();
+    PyObject* function = PyObject_GetAttrString(module.get(), entry.path);  // kept for the life of the process
+    if (function == nullptr) {
+      PyErr_Clear();  // another torch lacks it, or its module is being imported: an ordinary callable, or looked for again
+      return false;
+    }
+    made.emplace(function, entry.kind);
+    return true;
+  });
   return made;
 }
 

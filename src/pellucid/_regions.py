@@ -37,18 +37,23 @@ def _directory(path: str) -> str:
     return os.path.join(path, "") if path else ""
 
 
+def _site_packages() -> str:
+    """Where packages are installed. With `expand`, sysconfig would read all that CPython was built with."""
+    path = sysconfig.get_path("purelib", expand=False)
+    return path.format(base=sys.prefix, py_version_short="%d.%d" % sys.version_info[:2], platlibdir=sys.platlibdir)
+
+
 def ready_core() -> ModuleType:
     """`_core`, told where code lies that is not captured. Raises exc.CoreUnavailable."""
     global _ready
     if _ready is None:
         core = _native.core()
         torch_file = getattr(sys.modules.get("torch"), "__file__", None) or ""
-        paths = sysconfig.get_paths()
         core.set_skip_roots(
             _directory(os.path.dirname(torch_file)),
             _directory(os.path.dirname(os.path.abspath(__file__))),
-            _directory(paths["stdlib"]),
-            _directory(paths["purelib"]),
+            _directory(os.path.dirname(os.__file__)),
+            _directory(_site_packages()),
         )
         _ready = core
     return _ready
