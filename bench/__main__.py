@@ -1,4 +1,4 @@
-"""`python -m bench`: import, first call, warm capture and call overhead, side by side with torch._dynamo in one run.
+"""`python -m bench`: import, first calls, warm captures and call overhead, side by side with torch._dynamo in one run.
 
 Writes results.json, table.txt and ratios.svg.
 """
@@ -41,7 +41,9 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     torch.manual_seed(0)
     results: Dict[str, Any] = {"run": describe_run()}
     if "startup" in options.measure:
-        results["startup"] = startup.measure(options.fresh, startup.WORKLOADS[:1] if options.quick else startup.WORKLOADS)
+        names = [make().name for make in workloads.all_workloads()]
+        numbers = [number for number, name in enumerate(names) if not options.only or re.search(options.only, name)]
+        results["startup"] = startup.measure(options.fresh, numbers[:1] if options.quick else numbers)
         print(report.text({"startup": results["startup"]}), flush=True)
     for make in workloads.all_workloads():
         workload = make()

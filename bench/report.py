@@ -22,7 +22,7 @@ def _startup(rows: List[Dict[str, Any]]) -> str:
     cells = []
     for row in rows:
         ours, theirs = row["pellucid"], row["torch._dynamo"]
-        cells.append([row["workload"], f"{ours['median'] * 1e3:,.0f}", f"{theirs['median'] * 1e3:,.0f}", f"{row['ratio']:,.1f}"])
+        cells.append([row["workload"], f"{ours['median'] * 1e3:,.1f}", f"{theirs['median'] * 1e3:,.0f}", f"{row['ratio']:,.1f}"])
     return table(cells, ["fresh process, ms", "Pellucid", "torch._dynamo", "ratio"])
 
 

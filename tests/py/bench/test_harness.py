@@ -117,10 +117,30 @@ def test_a_loop_makes_the_calls_it_divides_by():
 
 
 @pytest.mark.parametrize("compiler", BOTH, ids=lambda compiler: compiler.name)
-def test_a_fresh_process_times_import_and_first_call(compiler):
-    result = startup.run_child(compiler, "plus_one")
-    assert result["workload"] == "x + 1, 1 tensor"
+def test_a_fresh_process_times_import_and_first_calls(compiler, tmp_path):
+    """Two graphs, the second after a branch on what the first gave: the process checks that it captured both."""
+    outputs = tmp_path / "outputs.pt"
+    startup.save_outputs(compiler, workloads.toy(), outputs)
+    result = startup.run_child(compiler, 0, outputs)
+    assert result["workload"] == "toy_example"
     assert result["import"] > 0 and result["first call"] > 0
+
+
+def test_rows_of_fresh_processes(monkeypatch):
+    times = {PELLUCID.name: 1.0, TORCH.name: 30.0}
+    monkeypatch.setattr(startup, "save_outputs", lambda *_: None)
+    monkeypatch.setattr(
+        startup,
+        "run_child",
+        lambda compiler, number, _: {"workload": str(number), "import": 2 * times[compiler.name], "first call": times[compiler.name]},
+    )
+    rows = startup.measure(3, [4, 5])
+    assert [(row["workload"], row["ratio"]) for row in rows] == [("import", 30.0), ("first call, 4", 30.0), ("first call, 5", 30.0)]
+    assert rows[0]["pellucid"] == {"median": 2.0, "min": 2.0, "rounds": 6} and rows[1]["pellucid"] == {
+        "median": 1.0,
+        "min": 1.0,
+        "rounds": 3,
+    }
 
 
 def test_the_command_writes_what_it_measured(tmp_path, capsys):
