@@ -11,7 +11,7 @@ CPP_FILES = $(shell git ls-files --cached --others --exclude-standard 'csrc/*.h'
 EXAMPLES = examples/toy_example.py $(filter-out examples/toy_example.py,$(wildcard examples/*.py))
 PRESET_FLAGS = -DPython_EXECUTABLE=$(abspath $(PY)) -DPELLUCID_CORE=ON
 
-.PHONY: help setup build demo test wheel fuzz bench sanitize bytecode-all lint format clean
+.PHONY: help setup build demo test wheel fuzz bench roundtrip sanitize bytecode-all lint format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ fuzz: build  ## property-based tests at length (FUZZ_EXAMPLES per property)
 bench:  ## side by side with torch._dynamo: table, JSON and plot
 	@$(MAKE) --no-print-directory build PRESET=release
 	$(PY) -m bench
+
+roundtrip: build  ## the standard libraries decompiled and compiled again (ROUNDTRIP="--sample 3000 --version 3.11")
+	$(PY) tools/roundtrip.py -j $(JOBS) $(ROUNDTRIP)
 
 lint: setup  ## layers, formatting, ruff, mypy
 	$(PY) tools/lint_layers.py

@@ -6,6 +6,7 @@
 
 #define PELLUCID_BYTECODE_AREAS(AREA) \
   AREA(code)                          \
+  AREA(compare)                       \
   AREA(decompile)                     \
   AREA(neutral)                       \
   AREA(hook)

@@ -1,0 +1,31 @@
+// How alike two code objects are: what was decompiled, and what compiling the result gave. Live code objects and NeutralCode, of one
+// version. Knows nothing of source text.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "py/ref.h"
+
+namespace pellucid::decompile {
+
+enum class Grade : uint8_t {
+  kDiffers,
+  kEqualFlow,  // bisimilar control flow: the same operations on the same values in the same order, on every path
+  kIdentical,  // the same instructions with the same arguments, exception rows, flags, variables, names and docstring
+};
+
+struct CompareOptions {
+  // The second was compiled on its own: nesting flags of the outermost code object and prefixes of qualified names do not count.
+  bool standalone = false;
+};
+
+struct Comparison {
+  Grade grade = Grade::kDiffers;
+  std::string difference;  // the first one that keeps it from the next better grade; empty when identical
+};
+
+// Compares with all nested code objects that are in use. Line tables do not count, nor do the values that 3.13's class bodies store in
+// __firstlineno__ and __static_attributes__. False with an exception set where one cannot be decoded.
+bool compare(PyObject* original, PyObject* again, const CompareOptions& options, Comparison* out);
+
+}  // namespace pellucid::decompile

@@ -1,0 +1,155 @@
+"""Compiles decompiled source again and grades what comes out against the original code object.
+
+The compiling is done by an interpreter of the original's version: this one, or a process of another. Knows `_bytecode.compare` and the
+requests of `_recompile`, not how source is made.
+"""
+
+import marshal
+import struct
+import subprocess
+import sys
+import types
+from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple, Union
+
+from pellucid import _bytecode, _recompile
+
+IDENTICAL, EQUAL_FLOW, DIFFERS = 2, 1, 0
+OWN_VERSION = sys.version_info[0] * 100 + sys.version_info[1]
+_OPTIMIZED = 0x01  # CO_OPTIMIZED: set for functions, not for class bodies and modules
+
+Compiled = Union[types.CodeType, "_bytecode.NeutralCode", str]  # a text says what went wrong
+
+
+def version_of(code: Any) -> int:
+    """308 to 313: the version a code object was compiled for."""
+    version: int = getattr(code, "version", OWN_VERSION)
+    return version
+
+
+def is_module(code: Any) -> bool:
+    """Whether a code object is the body of a module."""
+    return not code.co_flags & _OPTIMIZED and code.co_name == "<module>"
+
+
+def is_class_body(code: Any) -> bool:
+    """Whether a code object is the body of a class."""
+    return not code.co_flags & _OPTIMIZED and not is_module(code)
+
+
+def request_for(code: Any, source: str, imports: Sequence[str] = ()) -> _recompile.Request:
+    """The request that compiles `source` to what should be `code`."""
+    name = "" if is_module(code) else code.co_name
+    return _recompile.Request(source, name, code.co_flags, tuple(code.co_freevars), tuple(imports))
+
+
+def imported_names(code: Any) -> List[str]:
+    """Names that the original's module seems to import at its top: 3.11 and 3.12 compile calls of their functions to a form of its own."""
+    if version_of(code) not in (311, 312):
+        return []
+    found: Set[str] = set()
+    for each in code_objects(code):
+        found.update(_called_plainly(each))
+    return sorted(name for name in found if name.isidentifier())
+
+
+def code_objects(code: Any) -> Iterator[Any]:
+    """A code object and those among its constants, to any depth."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, (types.CodeType, _bytecode.NeutralCode)):
+            yield from code_objects(const)
+
+
+def _called_plainly(code: Any) -> Iterator[str]:
+    instructions = _bytecode.decode(code).instructions
+    attribute_is_method = (lambda arg: False) if version_of(code) == 311 else (lambda arg: arg & 1)
+    slots = None
+    for index in range(1, len(instructions)):
+        attribute, name = instructions[index], instructions[index - 1]
+        if attribute.op != "LOAD_ATTR" or attribute_is_method(attribute.arg):
+            continue
+        if name.op == "LOAD_GLOBAL" and name.arg & 1:
+            yield code.co_names[name.arg >> 1]
+        elif index > 1 and instructions[index - 2].op == "PUSH_NULL":
+            if name.op == "LOAD_NAME":
+                yield code.co_names[name.arg]
+            elif name.op in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF"):
+                slots = slots or _bytecode.decode(code).localsplus_names
+                yield slots[name.arg]
+
+
+class Compiler:
+    """Compiles requests in an interpreter of one version; another's is started on first use and stays until `close`."""
+
+    def __init__(self, version: int, python: Optional[str] = None) -> None:
+        """`python`: the interpreter to start; None: this process, whose version it must be."""
+        if python is None and version != OWN_VERSION:
+            raise ValueError("this is Python {}, not {}".format(OWN_VERSION, version))
+        self.version = version
+        self._python = python
+        self._process: Optional[subprocess.Popen[bytes]] = None
+
+    def compile(self, requests: Sequence[_recompile.Request]) -> List[Compiled]:
+        """A code object for each request, or the text of what went wrong."""
+        if self._python is None:
+            return [data if not good else _load(data, self.version) for good, data in _recompile.answer(requests)]
+        data = marshal.dumps([tuple(request) for request in requests], 2)
+        for attempt in (0, 1):
+            process = self._started()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                process.stdin.write(struct.pack("<I", len(data)) + data)
+                process.stdin.flush()
+                head = process.stdout.read(4)
+            except BrokenPipeError:
+                head = b""
+            if len(head) == 4:
+                body = process.stdout.read(struct.unpack("<I", head)[0])
+                return [_load(value, self.version) if good else str(value) for good, value in marshal.loads(body)]
+            self.close()
+            if attempt and len(requests) == 1:
+                return ["the interpreter crashed while compiling"]
+        return [self.compile([request])[0] for request in requests]
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._process is None:
+            assert self._python is not None
+            command = [self._python, "-I", _recompile.__file__]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return self._process
+
+    def close(self) -> None:
+        """Ends the process, if one runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _load(data: bytes, version: int) -> "_bytecode.NeutralCode":
+    return _bytecode.load_marshal(data, version)
+
+
+def grade(code: Any, compiled: Compiled) -> Tuple[int, str]:
+    """The grade of what compiling gave, and the first difference."""
+    if isinstance(compiled, str):
+        return DIFFERS, "it does not compile: " + compiled
+    result: Tuple[int, str] = _bytecode.compare(code, compiled, standalone=not is_module(code))
+    return result
+
+
+def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]]) -> List[Tuple[int, str]]:
+    """Grades sources, each with the code object it was made from: (grade, first difference)."""
+    compiled = compiler.compile([request_for(code, source) for code, source in pairs])
+    results = [grade(code, made) for (code, _), made in zip(pairs, compiled)]
+    again = []
+    for index, ((code, _), (reached, _)) in enumerate(zip(pairs, results)):
+        imports = imported_names(code) if reached != IDENTICAL and not is_module(code) else []
+        if imports:
+            again.append((index, imports))
+    compiled = compiler.compile([request_for(*pairs[index], imports) for index, imports in again]) if again else []
+    for (index, _), made in zip(again, compiled):
+        better = grade(pairs[index][0], made)
+        if better[0] > results[index][0]:
+            results[index] = better
+    return results
