@@ -1,0 +1,389 @@
+// try and with statements, made of the regions that handlers guard. Compilers copy a finally block, the call that ends a with statement
+// and the end of a handler onto every way out; here the copies are recognised behind the marks that leaving a region makes, and go.
+#include <algorithm>
+
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+template <class Visit>
+void each_list(Stmt* stmt, Visit visit) {
+  visit(stmt->body);
+  visit(stmt->orelse);
+  visit(stmt->final);
+  for (Handler& handler : stmt->handlers) visit(handler.body);
+  for (Case& one : stmt->cases) visit(one.body);
+}
+
+bool is_leave(const Stmt* stmt, const char* what) { return stmt->kind == StmtKind::kLeave && stmt->text == what; }
+
+void erase(Stmts& body, size_t from, size_t count) {
+  body.erase(body.begin() + static_cast<std::ptrdiff_t>(from), body.begin() + static_cast<std::ptrdiff_t>(from + count));
+}
+
+Stmts without_nops(const Stmts& body) {
+  Stmts out;
+  for (Stmt* stmt : body) {
+    if (stmt->kind != StmtKind::kNop) out.push_back(stmt);
+  }
+  return out;
+}
+
+}  // namespace
+
+// Where a block stands deeper in the tree of regions than `from`: the outermost region it enters.
+int Structurer::entered_region(int from, int block) const {
+  int region = flow_.blocks[at(block)].region;
+  if (region < 0 || flow_.within(from, region)) return -1;
+  while (!flow_.within(from, flow_.regions[at(region)].parent)) region = flow_.regions[at(region)].parent;
+  return region;
+}
+
+void Structurer::mark_leaving(int from, int block, Stmts* out) {
+  const int to = flow_.blocks[at(block)].region;
+  if (from < 0 || from == to || !flow_.within(from, to)) return;
+  for (int region = from; region != to && region >= 0; region = flow_.regions[at(region)].parent) {
+    if (flow_.regions[at(region)].kind != RegionKind::kFinally) continue;
+    Stmt* mark = arena_.stmt(StmtKind::kLeave);
+    mark->text = "finally";
+    mark->number = region;
+    mark->order = clock_;
+    out->push_back(mark);
+  }
+}
+
+// Ordinary edges from inside of a region to outside of it.
+std::vector<std::pair<int, int>> Structurer::leaving_edges(int region, int entry) const {
+  std::vector<std::pair<int, int>> edges;
+  std::vector<int> pending{entry};
+  std::vector<uint8_t> seen(flow_.blocks.size());
+  seen[at(entry)] = 1;
+  const auto go = [&](int s) {
+    if (seen[at(s)] == 0) {
+      seen[at(s)] = 1;
+      pending.push_back(s);
+    }
+  };
+  while (!pending.empty()) {
+    const int b = pending.back();
+    pending.pop_back();
+    const Block& block = flow_.blocks[at(b)];
+    for (int s : {block.fall, block.jump}) {
+      if (s < 0) continue;
+      if (flow_.within(flow_.blocks[at(s)].region, region)) {
+        go(s);
+      } else {
+        edges.push_back({b, s});
+      }
+    }
+    if (block.region >= 0 && block.region != region && flow_.within(block.region, region)) go(flow_.regions[at(block.region)].handler);
+  }
+  return edges;
+}
+
+// A block that only returns or raises.
+bool Structurer::is_exit(int block) const {
+  const Block& b = flow_.blocks[at(block)];
+  return b.fall < 0 && b.jump < 0;
+}
+
+// The block at which execution goes on when the code that `region` guards ends normally: it stands behind all of that code.
+int Structurer::normal_end(int region, int block, size_t depth) const {
+  int last = block, end = -1;
+  const bool cold = flow_.blocks[at(block)].cold;
+  const std::vector<std::pair<int, int>> edges = leaving_edges(region, block);
+  for (const auto& [from, to] : edges) {
+    if (flow_.blocks[at(from)].cold == cold || !flow_.blocks[at(from)].cold) last = std::max(last, from);
+  }
+  for (const auto& [from, to] : edges) {
+    (void)from;
+    if (flow_.blocks[at(to)].depth == static_cast<int>(depth) && to > last && (end < 0 || to < end)) end = to;
+  }
+  return end;
+}
+
+int Structurer::make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
+  switch (flow_.regions[at(region)].kind) {
+    case RegionKind::kExcept:
+      return make_except(region, block, stack, out, next, falls);
+    case RegionKind::kFinally:
+      return make_finally(region, block, stack, out, next, falls);
+    case RegionKind::kWith:
+      return make_with(region, block, stack, out, next, falls);
+    default:
+      no_form("code guarded in an unknown way");
+  }
+}
+
+int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
+  if (stack->size() < 2 || (*stack)[stack->size() - 1]->kind != ExprKind::kWithEnter ||
+      (*stack)[stack->size() - 2]->kind != ExprKind::kWithExit) {
+    no_form("a with statement entered in the middle");
+  }
+  const Region& r = flow_.regions[at(region)];
+  Expr* enter = stack->back();
+  Exprs base(stack->begin(), stack->end() - 2);
+  Exprs inside(stack->begin(), stack->end() - 1);
+  Stmt* made = arena_.stmt(StmtKind::kWith);
+  made->at = enter->at;
+  made->order = ++clock_;
+  made->number = enter->number;
+  made->is_async = enter->op != 0;
+  made->withs = {{enter->value, nullptr}};
+  int after = r.after_with;
+  if (after >= 0 && !flow_.blocks[at(after)].reachable) after = -1;
+  int end = normal_end(region, block, inside.size());
+  // What follows the statement is where execution goes on when it swallowed an exception. Where nothing else leads there, its normal end
+  // leaves otherwise: it returns, or goes on with a loop.
+  const bool ends = end >= 0 && (after < 0 || flow_.blocks[at(after)].in_edges >= 2);
+  if (!ends) end = -1;
+  std::vector<int> barriers;
+  if (end >= 0) barriers.push_back(end);
+  if (after >= 0) barriers.push_back(after);
+  for (int b : barriers) ++barrier_[at(b)];
+  bool ends_here = false;
+  made->body = sequence(block, *stack, end >= 0 ? end : after >= 0 ? after : -1, region, &ends_here);
+  for (int b : barriers) --barrier_[at(b)];
+  Stmts body = without_nops(made->body);
+  if (!body.empty() && body[0]->kind == StmtKind::kAssign && body[0]->value == enter && body[0]->targets.size() == 1) {
+    made->withs[0].target = body[0]->targets[0];
+    made->body.erase(std::find(made->body.begin(), made->body.end(), body[0]));
+  }
+  strip_with(made->body, made->number);
+  out->push_back(made);
+  (void)next;
+  (void)falls;
+  if (end >= 0) {
+    *stack = inside;
+    return end;
+  }
+  *stack = base;
+  return after;
+}
+
+int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
+  const Region& r = flow_.regions[at(region)];
+  const int outer = flow_.regions[at(region)].parent;
+  const int own = flow_.blocks[at(r.handler)].region;
+  if (own < 0 || flow_.regions[at(own)].kind != RegionKind::kCleanup) no_form("a handler that nothing cleans up behind");
+  const auto depth = static_cast<int>(stack->size());
+  const int behind = next >= 0 ? flow_.resolve(next) : -1;
+  if (r.is_star) no_form("except*");
+
+  // Where the body and the handlers lead.
+  const auto is_loop_target = [&](int to) {
+    if (loops_.empty()) return false;
+    const int target = flow_.resolve(to);
+    return target != behind &&
+           (target == loops_.back().header || (loops_.back().follow >= 0 && target == flow_.resolve(loops_.back().follow)));
+  };
+  std::vector<int> from_body, from_handlers;
+  int last_line = 0;
+  for (const auto& [from, to] : leaving_edges(region, block)) {
+    (void)from;
+    if (flow_.blocks[at(to)].depth == depth && !is_loop_target(to)) from_body.push_back(to);
+  }
+  for (const auto& [from, to] : leaving_edges(own, r.handler)) {
+    last_line = std::max(last_line, flow_.ins[at(flow_.blocks[at(from)].end - 1)].position.line);
+    int target = to;
+    const Block& b = flow_.blocks[at(to)];
+    int i = b.start;
+    while (i + 1 < b.end && flow_.ins[at(i)].op == Op::NOP) ++i;
+    if (flow_.ins[at(i)].op == Op::POP_EXCEPT && b.fall >= 0) target = b.fall;
+    if (flow_.blocks[at(target)].depth == depth && !is_loop_target(target)) from_handlers.push_back(target);
+  }
+  const auto exits_alone = [&](int to, bool handler) {
+    if (!is_exit(to) || flow_.blocks[at(to)].in_edges > 1) return false;
+    return handler || flow_.ins[at(flow_.blocks[at(to)].end - 1)].position.line <= last_line;
+  };
+  const auto reaches_next = [&](int to) { return behind >= 0 && flow_.resolve(to) == behind; };
+  int follow = -1, normal = -1;
+  bool to_next = false, handlers_to_next = false;
+  for (int to : from_handlers) {
+    if (reaches_next(to)) {
+      to_next = handlers_to_next = true;
+    } else if (!exits_alone(to, true) && (follow < 0 || flow_.blocks[at(to)].order > flow_.blocks[at(follow)].order)) {
+      follow = to;
+    }
+  }
+  for (int to : from_body) {
+    if (reaches_next(to)) {
+      to_next = true;
+    } else if (to != follow && !exits_alone(to, false) && (normal < 0 || to > normal)) {
+      normal = to;
+    }
+  }
+  if (follow < 0 && !handlers_to_next && normal >= 0) {
+    follow = normal;
+    normal = -1;
+  } else if (follow < 0 && to_next) {
+    follow = next;
+  }
+  if (normal >= 0 && follow >= 0 && flow_.resolve(normal) == flow_.resolve(follow)) normal = -1;
+
+  Stmt* made = arena_.stmt(StmtKind::kTry);
+  made->at = &flow_.ins[at(flow_.blocks[at(block)].start)];
+  made->order = ++clock_;
+  std::vector<int> barriers;
+  for (int b : {follow, normal}) {
+    if (b >= 0) barriers.push_back(b);
+  }
+  for (int b : barriers) ++barrier_[at(b)];
+  bool body_falls = false, handler_falls = false, else_falls = false;
+  made->body = sequence(block, *stack, normal >= 0 ? normal : follow, region, &body_falls);
+
+  if (r.depth > depth) no_form("a handler deeper than what it guards");
+  Exprs handler_stack(stack->begin(), stack->begin() + r.depth);
+  if (r.lasti) handler_stack.push_back(make(ExprKind::kException, *made->at));
+  handler_stack.push_back(make(ExprKind::kException, *made->at));
+  int clause = r.handler;
+  Exprs clause_stack = handler_stack;
+  while (clause >= 0) {
+    const Block& b = flow_.blocks[at(clause)];
+    int i = b.start;
+    while (i < b.end && (flow_.ins[at(i)].op == Op::NOP || flow_.ins[at(i)].op == Op::PUSH_EXC_INFO)) ++i;
+    if (i < b.end && flow_.ins[at(i)].op == Op::RERAISE) {
+      placed_[at(clause)] = 1;
+      break;
+    }
+    Handler handler;
+    if (i < b.end && flow_.ins[at(i)].op == Op::POP_TOP) {
+      handler.body = sequence(clause, clause_stack, follow, own, &handler_falls);
+      clause = -1;
+    } else {
+      Node* node = node_at(clause, clause_stack);
+      if (node->end != End::kCondition || node->test->kind != ExprKind::kExceptionMatch || !without_nops(node->stmts).empty()) {
+        no_form("an except clause of an unknown form");
+      }
+      handler.type = node->test->items[0];
+      clause_stack = node->stack;
+      handler.body = sequence(node->fall, node->stack, follow, own, &handler_falls);
+      clause = node->jump;
+    }
+    for (size_t k = 0; k < handler.body.size(); ++k) {
+      Stmt* first = handler.body[k];
+      if (first->kind == StmtKind::kNop) continue;
+      if (first->kind == StmtKind::kAssign && first->value->kind == ExprKind::kException && first->targets.size() == 1 &&
+          first->targets[0]->kind == ExprKind::kName) {
+        handler.name = first->targets[0]->text;
+        erase(handler.body, k, 1);
+      }
+      break;
+    }
+    strip_handler(handler.body, !handler.name.empty());
+    made->handlers.push_back(std::move(handler));
+  }
+  if (normal >= 0) {
+    --barrier_[at(normal)];
+    made->orelse = sequence(normal, *stack, follow, outer, &else_falls);
+    ++barrier_[at(normal)];
+  }
+  for (int b : barriers) --barrier_[at(b)];
+  out->push_back(made);
+  if (follow == next && (body_falls || handler_falls || else_falls)) *falls = true;
+  return follow == next ? (next >= 0 ? next : -1) : follow;
+}
+
+int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
+  const Region& r = flow_.regions[at(region)];
+  const int own = flow_.blocks[at(r.handler)].region;
+  if (own < 0 || flow_.regions[at(own)].kind != RegionKind::kCleanup) no_form("a handler that nothing cleans up behind");
+  if (r.depth > static_cast<int>(stack->size())) no_form("a handler deeper than what it guards");
+  Stmt* made = arena_.stmt(StmtKind::kTry);
+  made->at = &flow_.ins[at(flow_.blocks[at(block)].start)];
+  made->order = ++clock_;
+  int end = normal_end(region, block, stack->size());
+  if (end >= 0 && is_exit(end)) {  // `return` of a constant at the end of the body, or behind the statement
+    const int line = flow_.ins[at(flow_.blocks[at(end)].end - 1)].position.line;
+    const int final_line = flow_.ins[at(flow_.blocks[at(r.handler)].end - 1)].position.line;
+    if (line >= 0 && line < final_line && flow_.blocks[at(end)].in_edges == 1) end = -1;
+  }
+  if (end >= 0) ++barrier_[at(end)];
+  bool ends_here = false, ignored = false;
+  made->body = sequence(block, *stack, end, region, &ends_here);
+  if (end >= 0) --barrier_[at(end)];
+  Exprs handler_stack(stack->begin(), stack->begin() + r.depth);
+  if (r.lasti) handler_stack.push_back(make(ExprKind::kException, *made->at));
+  handler_stack.push_back(make(ExprKind::kException, *made->at));
+  made->final = sequence(r.handler, handler_stack, -1, own, &ignored);
+  strip_handler(made->final, false);
+  strip_finally(made->body, region, made->final);
+  out->push_back(made);
+  if (end >= 0) {
+    Stmt* mark = arena_.stmt(StmtKind::kLeave);
+    mark->text = "after finally";
+    mark->number = region;
+    out->push_back(mark);
+  }
+  (void)next;
+  (void)falls;
+  return end;
+}
+
+// The end of a handler on each way out: POP_EXCEPT, and for `as name` the name unbound.
+void Structurer::strip_handler(Stmts& body, bool named) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (!is_leave(body[i], "except")) {
+      each_list(body[i], [&](Stmts& inner) { strip_handler(inner, named); });
+      continue;
+    }
+    size_t count = 1;
+    if (named) {
+      if (i + 2 >= body.size() || body[i + 1]->kind != StmtKind::kAssign || body[i + 2]->kind != StmtKind::kDelete) {
+        no_form("a handler whose name stays bound");
+      }
+      count = 3;
+    }
+    erase(body, i, count);
+    return;
+  }
+}
+
+void Structurer::strip_with(Stmts& body, int number) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (is_leave(body[i], "with") && body[i]->number == number) {
+      erase(body, i, 1);
+      return;
+    }
+    each_list(body[i], [&](Stmts& inner) { strip_with(inner, number); });
+  }
+}
+
+void Structurer::strip_finally(Stmts& body, int region, const Stmts& final) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (is_leave(body[i], "finally") && body[i]->number == region) {
+      erase(body, i, 1);
+      const Stmts wanted = without_nops(final);
+      size_t k = i;
+      for (const Stmt* stmt : wanted) {
+        while (k < body.size() && body[k]->kind == StmtKind::kNop) ++k;
+        if (k >= body.size() || !equal({body[k]}, 0, {const_cast<Stmt*>(stmt)})) no_form("a finally block whose copies differ");
+        ++k;
+      }
+      erase(body, i, k - i);
+      return;
+    }
+    each_list(body[i], [&](Stmts& inner) { strip_finally(inner, region, final); });
+  }
+}
+
+// Removes what follows a statement as part of it: the copy of its finally block, the call that ends it.
+void Structurer::settle(Stmts& body) {
+  for (size_t i = body.size(); i-- > 0;) {
+    if (i > 0 && is_leave(body[i], "with") && body[i - 1]->kind == StmtKind::kWith && body[i - 1]->number == body[i]->number) {
+      erase(body, i, 1);
+      continue;
+    }
+    if (i == 0 || !is_leave(body[i], "after finally")) continue;
+    body[i]->text = "finally";
+    Stmts rest(body.begin() + static_cast<std::ptrdiff_t>(i), body.end());
+    strip_finally(rest, body[i]->number, body[i - 1]->final);
+    body.resize(i);
+    body.insert(body.end(), rest.begin(), rest.end());
+  }
+}
+
+}  // namespace pellucid::decompile

@@ -1,0 +1,287 @@
+// The decompilation of one code object from its first block to a finished body: docstring, declarations, what compilers add to every
+// class and function, and statements that exist only as instructions without effect.
+#include <algorithm>
+#include <set>
+
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+bool is_none(const Expr* expr) { return expr != nullptr && expr->kind == ExprKind::kConst && expr->object == Py_None; }
+
+bool spans(const Instruction* in, int width) {
+  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
+         in->position.end_column - in->position.column == width;
+}
+
+bool stores_name(const Stmt* stmt, const char* name) {
+  return stmt->kind == StmtKind::kAssign && stmt->targets.size() == 1 && stmt->targets[0]->kind == ExprKind::kName &&
+         stmt->targets[0]->text == name;
+}
+
+bool same_constant(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyTuple_CheckExact(a)) {
+    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i) {
+      if (!same_constant(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    }
+    return true;
+  }
+  if (!PyUnicode_CheckExact(a) && !PyBytes_CheckExact(a) && !PyLong_CheckExact(a) && !PyFloat_CheckExact(a) && !PyComplex_CheckExact(a) &&
+      !PyFrozenSet_CheckExact(a)) {
+    return false;
+  }
+  const int same = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (same < 0) PyErr_Clear();
+  return same > 0;
+}
+
+bool equal_items(const Exprs& a, const Exprs& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool equal_lists(const Stmts& a, const Stmts& b);
+
+bool equal_stmt(const Stmt* a, const Stmt* b) {
+  if (a->kind != b->kind || a->op != b->op || a->is_async != b->is_async || a->text != b->text || !equal(a->value, b->value) ||
+      !equal(a->cause, b->cause) || !equal(a->annotation, b->annotation) || !equal_items(a->targets, b->targets) ||
+      !equal_items(a->decorators, b->decorators) || a->names.size() != b->names.size() || a->handlers.size() != b->handlers.size() ||
+      a->withs.size() != b->withs.size() || a->cases.size() != b->cases.size()) {
+    return false;
+  }
+  if (a->function != nullptr && a->function->code.instructions.size() != b->function->code.instructions.size()) return false;
+  for (size_t i = 0; i < a->names.size(); ++i) {
+    if (a->names[i].name != b->names[i].name || a->names[i].as != b->names[i].as) return false;
+  }
+  for (size_t i = 0; i < a->withs.size(); ++i) {
+    if (!equal(a->withs[i].context, b->withs[i].context) || !equal(a->withs[i].target, b->withs[i].target)) return false;
+  }
+  for (size_t i = 0; i < a->handlers.size(); ++i) {
+    if (a->handlers[i].name != b->handlers[i].name || !equal(a->handlers[i].type, b->handlers[i].type) ||
+        !equal_lists(a->handlers[i].body, b->handlers[i].body)) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < a->cases.size(); ++i) {
+    if (!equal_lists(a->cases[i].body, b->cases[i].body)) return false;
+  }
+  return equal_lists(a->body, b->body) && equal_lists(a->orelse, b->orelse) && equal_lists(a->final, b->final);
+}
+
+bool equal_lists(const Stmts& a, const Stmts& b) {
+  size_t i = 0, k = 0;
+  for (;;) {
+    while (i < a.size() && a[i]->kind == StmtKind::kNop) ++i;
+    while (k < b.size() && b[k]->kind == StmtKind::kNop) ++k;
+    if (i == a.size() || k == b.size()) return i == a.size() && k == b.size();
+    if (!equal_stmt(a[i++], b[k++])) return false;
+  }
+}
+
+}  // namespace
+
+bool equal(const Expr* a, const Expr* b) {
+  if (a == b) return true;
+  if (a == nullptr || b == nullptr) return false;
+  if (a->kind != b->kind || a->op != b->op || a->text != b->text || a->ops != b->ops || !equal_items(a->items, b->items) ||
+      a->clauses.size() != b->clauses.size()) {
+    return false;
+  }
+  if (a->kind == ExprKind::kConst && !same_constant(a->object, b->object)) return false;
+  if ((a->function == nullptr) != (b->function == nullptr)) return false;
+  if (a->function != nullptr && a->function->code.instructions.size() != b->function->code.instructions.size()) return false;
+  for (size_t i = 0; i < a->clauses.size(); ++i) {
+    if (!equal(a->clauses[i].target, b->clauses[i].target) || !equal(a->clauses[i].iterable, b->clauses[i].iterable) ||
+        !equal_items(a->clauses[i].conditions, b->clauses[i].conditions)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool equal(const Stmts& a, size_t from, const Stmts& b) {
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (from + i >= a.size() || !equal_stmt(a[from + i], b[i])) return false;
+  }
+  return true;
+}
+
+Structurer::Structurer(Session& session, Function& function, CodeKind kind)
+    : session_(session), arena_(session.arena), function_(function), code_(function.code), kind_(kind) {}
+
+// Turns marks into what stands in the source, drops what does not. `tail`: nothing but the end of the code object follows.
+void Structurer::tidy(Stmts& body, bool tail) {
+  DepthGuard guard(session_);
+  Stmts out;
+  for (size_t i = 0; i < body.size(); ++i) {
+    Stmt* stmt = body[i];
+    const bool last = tail && i + 1 == body.size();
+    if (stmt->kind == StmtKind::kNop) {
+      if (spans(stmt->at, 4)) {
+        stmt->kind = StmtKind::kPass;
+      } else if (spans(stmt->at, 3)) {
+        stmt->kind = StmtKind::kExpression;
+        stmt->value = constant(Py_Ellipsis, *stmt->at);
+      } else {
+        continue;
+      }
+    }
+    if (stmt->kind == StmtKind::kLeave) no_form("code leaves what it did not enter");
+    if (stmt->kind == StmtKind::kDropIterator) {
+      // A way out of a loop: the statement behind it says how.
+      const Stmt* next = i + 1 < body.size() ? body[i + 1] : nullptr;
+      for (size_t k = i + 1; next != nullptr && next->kind == StmtKind::kDropIterator; ++k)
+        next = k + 1 < body.size() ? body[k + 1] : nullptr;
+      if (next == nullptr || (next->kind != StmtKind::kReturn && next->kind != StmtKind::kBreak)) no_form("a loop left in an unknown way");
+      continue;
+    }
+    if (stmt->kind == StmtKind::kReturn && kind_ != CodeKind::kLambda) {
+      if (is_none(stmt->value)) {
+        if (last && !spans(stmt->at, 6) && !spans(stmt->at, 11)) continue;
+        if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
+          if (last) continue;
+          no_form("a return outside of a function");
+        }
+        if (!spans(stmt->at, 11)) stmt->value = nullptr;
+      }
+    }
+    const bool inner_tail = last && stmt->kind != StmtKind::kWhile && stmt->kind != StmtKind::kFor;
+    if (!stmt->body.empty() || stmt->kind == StmtKind::kIf) tidy(stmt->body, inner_tail && stmt->final.empty() && stmt->orelse.empty());
+    if (stmt->kind == StmtKind::kIf && last && !stmt->orelse.empty()) {
+      // Both branches end the code.
+      tidy(stmt->body, true);
+    }
+    if (!stmt->orelse.empty()) tidy(stmt->orelse, last && stmt->final.empty());
+    if (!stmt->final.empty()) tidy(stmt->final, false);
+    for (Handler& handler : stmt->handlers) tidy(handler.body, last && stmt->final.empty());
+    for (Case& one : stmt->cases) tidy(one.body, last);
+    if (stmt->kind == StmtKind::kWhile && last) tidy(stmt->orelse, true);
+    out.push_back(stmt);
+  }
+  body = std::move(out);
+}
+
+void Structurer::finish(Stmts& body) {
+  tidy(body, true);
+  if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {
+    function_.docstring = code_.consts[0].get();
+  }
+  if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
+    Stmts out;
+    size_t i = 0;
+    if (kind_ == CodeKind::kClass && i < body.size() && stores_name(body[i], "__module__") && body[i]->value->kind == ExprKind::kName &&
+        body[i]->value->text == "__name__") {
+      ++i;
+      if (i < body.size() && stores_name(body[i], "__qualname__") && body[i]->value->kind == ExprKind::kConst) ++i;
+    }
+    if (i < body.size() && stores_name(body[i], "__doc__") && body[i]->value->kind == ExprKind::kConst &&
+        PyUnicode_Check(body[i]->value->object)) {
+      function_.docstring = body[i]->value->object;
+      ++i;
+    }
+    for (; i < body.size(); ++i) {
+      Stmt* stmt = body[i];
+      if (kind_ == CodeKind::kClass && i + 1 == body.size()) {
+        // return __class__'s cell, which it stores for type.__new__.
+        if (stmt->kind == StmtKind::kReturn && stmt->value != nullptr &&
+            (stmt->value->kind == ExprKind::kClosure ||
+             (stmt->value->kind == ExprKind::kNamed && stmt->value->items[0]->text == "__classcell__"))) {
+          continue;
+        }
+      }
+      out.push_back(stmt);
+    }
+    body = std::move(out);
+  }
+  declare_names();
+  function_.body = std::move(body);
+}
+
+void Structurer::declare_names() {
+  const auto declare = [&](std::vector<std::string>& names, StmtKind kind, Stmts* out) {
+    std::set<std::string> seen;
+    Stmt* made = nullptr;
+    for (const std::string& one : names) {
+      if (!seen.insert(one).second) continue;
+      if (made == nullptr) {
+        made = arena_.stmt(kind);
+        out->push_back(made);
+      }
+      made->names.push_back({one, ""});
+    }
+  };
+  Stmts declared;
+  declare(globals_, StmtKind::kGlobal, &declared);
+  declare(nonlocals_, StmtKind::kNonlocal, &declared);
+  function_.declarations = std::move(declared);
+}
+
+void Structurer::run() {
+  flow_ = build_flow(code_);
+  function_.name = utf8(code_.name.get());
+  function_.qualname = utf8(code_.qualname.get());
+  function_.kind = static_cast<uint8_t>(kind_);
+  edges_.assign(flow_.blocks.size(), 0);
+  for (size_t b = 0; b < flow_.blocks.size(); ++b) edges_[b] = flow_.blocks[b].in_edges;
+  barrier_.assign(flow_.blocks.size(), 0);
+  placed_.assign(flow_.blocks.size(), 0);
+  constexpr int kCoroutine = 0x80, kAsyncGenerator = 0x200;
+  function_.is_async = (code_.flags & (kCoroutine | kAsyncGenerator)) != 0;
+  if (kind_ == CodeKind::kFunction || kind_ == CodeKind::kLambda) signature();
+  bool falls = false;
+  Stmts body = sequence(0, {}, -1, -1, &falls);
+  (void)at;
+  if (kind_ == CodeKind::kComprehension) {
+    Stmts loops;
+    for (Stmt* stmt : body) {
+      if (stmt->kind == StmtKind::kReturn || stmt->kind == StmtKind::kNop) continue;
+      loops.push_back(stmt);
+    }
+    body = std::move(loops);
+    tidy(body, false);
+    function_.body = std::move(body);
+    return;
+  }
+  if (kind_ == CodeKind::kLambda) {
+    Stmts rest;
+    for (Stmt* stmt : body) {
+      if (stmt->kind != StmtKind::kNop) rest.push_back(stmt);
+    }
+    function_.result = lambda_result(rest);
+    return;
+  }
+  finish(body);
+}
+
+// A lambda has one value; branches that return each their own are a conditional expression.
+Expr* Structurer::lambda_result(const Stmts& body) {
+  DepthGuard guard(session_);
+  constexpr int kGenerator = 0x20;
+  if (body.size() == 2 && (code_.flags & kGenerator) != 0 && body[0]->kind == StmtKind::kExpression && is_none(body[1]->value))
+    return body[0]->value;
+  if (body.empty()) no_form("a lambda without a value");
+  if (body[0]->kind == StmtKind::kReturn) return body[0]->value;
+  if (body[0]->kind != StmtKind::kIf) no_form("a lambda with statements");
+  Expr* made = arena_.expr(ExprKind::kConditional);
+  made->at = body[0]->at;
+  Stmts otherwise = body[0]->orelse;
+  if (otherwise.empty()) otherwise.assign(body.begin() + 1, body.end());
+  made->items = {body[0]->value, lambda_result(body[0]->body), lambda_result(otherwise)};
+  return made;
+}
+
+void decompile_function(Session& session, Function& function, CodeKind kind) {
+  DepthGuard guard(session);
+  Structurer(session, function, kind).run();
+}
+
+}  // namespace pellucid::decompile

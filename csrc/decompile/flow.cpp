@@ -1,0 +1,351 @@
+// Blocks, regions and dominators, made of the instructions that passes.cpp prepared.
+#include "decompile/flow.h"
+
+#include <algorithm>
+
+#include "bytecode/effects.h"
+#include "decompile/ast.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+bool ends_flow(Op op) {
+  return op == Op::JUMP_ABSOLUTE || op == Op::RETURN_VALUE || op == Op::RETURN_CONST || op == Op::RAISE_VARARGS || op == Op::RERAISE ||
+         op == Op::INTERPRETER_EXIT;
+}
+
+class Builder {
+ public:
+  Builder(const bytecode::Code& code, Flow& flow) : code_(code), flow_(flow) {}
+
+  void build() {
+    if (code_.instructions.empty()) no_form("no instructions");
+    normalize(code_, flow_, &leaders_, &row_of_);
+    merge_loop_tests(flow_, row_of_);
+    find_regions();
+    for (int i = 0; i < size(); ++i) {
+      if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
+    }
+    merge_exits(flow_, row_of_, bytecode::stack_depths(code_), leaders_);
+    make_blocks();
+    name_regions();
+    reach();
+    dominate();
+  }
+
+ private:
+  const Instruction& in(int i) const { return flow_.ins[at(i)]; }
+  int size() const { return static_cast<int>(flow_.ins.size()); }
+
+  int skip_nops(int i) const {
+    while (i < size() && in(i).op == Op::NOP) ++i;
+    return i;
+  }
+
+  // One region per handler. Rows that differ in depth only by what stands on the stack do not occur in what compilers emit.
+  void find_regions() {
+    region_of_target_.assign(at(size()), -1);
+    for (const bytecode::ExceptionRow& row : code_.rows) {
+      int& region = region_of_target_[at(row.target)];
+      if (region < 0) {
+        region = static_cast<int>(flow_.regions.size());
+        Region made;
+        made.handler = row.target;  // an instruction until blocks are made
+        made.depth = row.depth;
+        made.lasti = row.lasti;
+        flow_.regions.push_back(made);
+      } else if (flow_.regions[at(region)].depth != row.depth) {
+        no_form("a handler with two stack depths");
+      }
+    }
+    for (Region& region : flow_.regions) classify(region);
+  }
+
+  void classify(Region& region) {
+    int i = skip_nops(region.handler);
+    const auto is = [&](int k, Op op) { return k < size() && in(k).op == op; };
+    if (is(i, Op::COPY) && is(i + 1, Op::POP_EXCEPT) && is(i + 2, Op::RERAISE)) {
+      region.kind = RegionKind::kCleanup;
+    } else if (is(i, Op::LOAD_CONST) && code_.consts[in(i).arg].get() == Py_None && i + 3 < size() && is_store(in(i + 1).op) &&
+               is_delete(in(i + 2).op) && in(i + 1).arg == in(i + 2).arg && is(i + 3, Op::RERAISE)) {
+      region.kind = RegionKind::kNameCleanup;
+    } else if (is(i, Op::PUSH_EXC_INFO) && is(i + 1, Op::WITH_EXCEPT_START)) {
+      region.kind = RegionKind::kWith;
+      region.is_async = is(i + 2, Op::GET_AWAITABLE);
+      int k = i + 2;
+      while (k < size() && in(k).op != Op::POP_JUMP_IF_TRUE && in(k).op != Op::POP_JUMP_IF_FALSE) ++k;
+      if (k >= size()) no_form("a with statement without end");
+      int swallowed = in(k).op == Op::POP_JUMP_IF_TRUE ? in(k).target : k + 1;
+      for (Op op : {Op::POP_TOP, Op::POP_EXCEPT, Op::POP_TOP, Op::POP_TOP}) {
+        swallowed = skip_nops(swallowed);
+        if (!is(swallowed, op)) no_form("an unknown end of a with statement");
+        ++swallowed;
+      }
+      if (swallowed >= size()) no_form("a with statement without end");
+      leaders_[at(swallowed)] = 1;
+      region.after_with = swallowed;
+    } else if (is(i, Op::PUSH_EXC_INFO)) {
+      region.kind = RegionKind::kFinally;
+      if (is(skip_nops(i + 1), Op::POP_TOP)) {
+        region.kind = RegionKind::kExcept;
+        return;
+      }
+      // The type of the first clause is an expression: CHECK_EXC_MATCH comes before anything is stored, returned or left.
+      int depth = 1;
+      for (int k = i + 1; k < size() && depth > 0; ++k) {
+        const Op op = in(k).op;
+        if (op == Op::CHECK_EXC_MATCH || op == Op::CHECK_EG_MATCH) {
+          // A try statement nested in a finally block matches its own exception, behind a PUSH_EXC_INFO of its own.
+          region.kind = RegionKind::kExcept;
+          region.is_star = op == Op::CHECK_EG_MATCH;
+          return;
+        }
+        if (op == Op::PUSH_EXC_INFO || op == Op::RERAISE || op == Op::POP_TOP || op == Op::RETURN_VALUE || op == Op::POP_EXCEPT ||
+            op == Op::RAISE_VARARGS || op == Op::FOR_ITER || (is_store(op) && in(k - 1).op != Op::COPY && !region_star_setup(i, k))) {
+          return;
+        }
+      }
+    } else if (is(i, Op::SWAP)) {
+      region.kind = RegionKind::kComprehension;
+    } else {
+      no_form(std::string("a handler that begins with ") + bytecode::op_name(in(i).op));
+    }
+  }
+
+  // except*: the exception is copied and a list for what is raised again is made before the first clause.
+  bool region_star_setup(int handler, int k) const { return k - handler <= 4; }
+
+  static bool is_store(Op op) { return op == Op::STORE_FAST || op == Op::STORE_NAME || op == Op::STORE_GLOBAL || op == Op::STORE_DEREF; }
+  static bool is_delete(Op op) {
+    return op == Op::DELETE_FAST || op == Op::DELETE_NAME || op == Op::DELETE_GLOBAL || op == Op::DELETE_DEREF;
+  }
+
+  int region_at(int i) const {
+    const int row = row_of_[at(i)];
+    return row < 0 ? -1 : region_of_target_[at(code_.rows[at(row)].target)];
+  }
+
+  void make_blocks() {
+    const int n = size();
+    leaders_[0] = 1;
+    for (int i = 0; i < n; ++i) {
+      if (in(i).target >= 0) {
+        leaders_[at(in(i).target)] = 1;
+        leaders_[at(i + 1)] = 1;
+      } else if (ends_flow(in(i).op) || in(i).op == Op::BEFORE_WITH || in(i).op == Op::BEFORE_ASYNC_WITH) {
+        leaders_[at(i + 1)] = 1;
+      }
+      if (i > 0 && region_at(i) != region_at(i - 1)) leaders_[at(i)] = 1;
+    }
+    for (const Region& region : flow_.regions) leaders_[at(region.handler)] = 1;
+    flow_.block_of.assign(at(n), -1);
+    for (int i = 0; i < n; ++i) {
+      if (leaders_[at(i)]) {
+        Block& made = flow_.blocks.emplace_back();
+        made.start = i;
+        made.region = region_at(i);
+      }
+      flow_.blocks.back().end = i + 1;
+      flow_.block_of[at(i)] = static_cast<int>(flow_.blocks.size()) - 1;
+    }
+    const std::vector<int> depths = bytecode::stack_depths(code_);
+    for (size_t b = 0; b < flow_.blocks.size(); ++b) {
+      Block& block = flow_.blocks[b];
+      const Instruction& last = in(block.end - 1);
+      if (!ends_flow(last.op) && b + 1 < flow_.blocks.size()) block.fall = static_cast<int>(b) + 1;
+      if (last.target >= 0) (last.op == Op::JUMP_ABSOLUTE ? block.fall : block.jump) = flow_.block_of[at(last.target)];
+      block.depth = depths[at(block.start)];
+    }
+    for (Region& region : flow_.regions) {
+      region.handler = flow_.block_of[at(region.handler)];
+      flow_.blocks[at(region.handler)].handler = true;
+      if (region.after_with >= 0) region.after_with = flow_.block_of[at(region.after_with)];
+    }
+  }
+
+  // Behind POP_EXCEPT, and behind the three instructions that unbind the name of `except ... as name`.
+  int end_of_handler(int i) const {
+    ++i;
+    if (i + 2 < size() && in(i).op == Op::LOAD_CONST && code_.consts[in(i).arg].get() == Py_None && is_store(in(i + 1).op) &&
+        is_delete(in(i + 2).op) && in(i + 1).arg == in(i + 2).arg) {
+      return i + 3;
+    }
+    return i;
+  }
+
+  void name_regions() {
+    for (Region& region : flow_.regions) {
+      int parent = flow_.blocks[at(region.handler)].region;
+      const bool own_cleanup =
+          region.kind == RegionKind::kExcept || region.kind == RegionKind::kFinally || region.kind == RegionKind::kWith;
+      if (own_cleanup && parent >= 0 && flow_.regions[at(parent)].kind == RegionKind::kCleanup) {
+        parent = flow_.blocks[at(flow_.regions[at(parent)].handler)].region;
+      }
+      region.parent = parent;
+    }
+    for (Region& region : flow_.regions) {
+      int level = 0;
+      for (int up = region.parent; up >= 0; up = flow_.regions[at(up)].parent) {
+        if (++level > static_cast<int>(flow_.regions.size())) no_form("handlers that guard each other");
+      }
+      region.level = level;
+    }
+  }
+
+  void successors(int b, std::vector<int>* out) const {
+    const Block& block = flow_.blocks[at(b)];
+    out->clear();
+    if (block.fall >= 0) out->push_back(block.fall);
+    if (block.jump >= 0) out->push_back(block.jump);
+    if (block.region >= 0) out->push_back(flow_.regions[at(block.region)].handler);
+  }
+
+  void reach() {
+    // First without handlers, to know what is cold; then all, in postorder without recursion.
+    std::vector<int> pending{0};
+    std::vector<uint8_t> warm(flow_.blocks.size());
+    while (!pending.empty()) {
+      const int b = pending.back();
+      pending.pop_back();
+      if (warm[at(b)]) continue;
+      warm[at(b)] = 1;
+      for (int s : {flow_.blocks[at(b)].fall, flow_.blocks[at(b)].jump}) {
+        if (s >= 0 && !warm[at(s)]) pending.push_back(s);
+      }
+    }
+    std::vector<std::pair<int, size_t>> path;
+    std::vector<uint8_t> state(flow_.blocks.size());  // 1: on the path, 2: done
+    std::vector<std::vector<int>> next(flow_.blocks.size());
+    successors(0, &next[0]);
+    path.push_back({0, 0});
+    state[0] = 1;
+    while (!path.empty()) {
+      const int b = path.back().first;
+      if (path.back().second < next[at(b)].size()) {
+        const int s = next[at(b)][path.back().second++];
+        if (state[at(s)] == 1) {
+          flow_.blocks[at(s)].header = true;
+          flow_.blocks[at(s)].back_edges.push_back(b);
+        } else if (state[at(s)] == 0) {
+          state[at(s)] = 1;
+          successors(s, &next[at(s)]);
+          path.push_back({s, 0});
+        }
+      } else {
+        state[at(b)] = 2;
+        flow_.blocks[at(b)].reachable = true;
+        flow_.blocks[at(b)].cold = !warm[at(b)];
+        postorder_.push_back(b);
+        path.pop_back();
+      }
+    }
+    for (size_t i = 0; i < postorder_.size(); ++i) {
+      flow_.blocks[at(postorder_[i])].order = static_cast<int>(postorder_.size() - 1 - i);
+    }
+    for (int b : postorder_) {
+      const Block& block = flow_.blocks[at(b)];
+      for (int s : {block.fall, block.jump}) {
+        if (s < 0) continue;
+        flow_.blocks[at(s)].preds.push_back(b);
+        ++flow_.blocks[at(s)].in_edges;
+      }
+      const Op last = in(block.end - 1).op;
+      (void)last;
+    }
+    for (int b : postorder_) {
+      const Op first = in(flow_.blocks[at(b)].start).op;
+      if (first == Op::FOR_ITER || first == Op::GET_ANEXT) flow_.blocks[at(b)].header = true;
+    }
+  }
+
+  void dominate() {
+    std::vector<std::vector<int>> preds(flow_.blocks.size());
+    std::vector<int> next;
+    for (int b : postorder_) {
+      successors(b, &next);
+      for (int s : next) preds[at(s)].push_back(b);
+    }
+    std::vector<int>& idom = idom_;
+    idom.assign(flow_.blocks.size(), -1);
+    idom[0] = 0;
+    const auto order = [&](int b) { return flow_.blocks[at(b)].order; };
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t i = postorder_.size(); i-- > 0;) {
+        const int b = postorder_[i];
+        if (b == 0) continue;
+        int best = -1;
+        for (int p : preds[at(b)]) {
+          if (idom[at(p)] < 0) continue;
+          if (best < 0) {
+            best = p;
+            continue;
+          }
+          int other = p;
+          while (best != other) {
+            while (order(best) > order(other)) best = idom[at(best)];
+            while (order(other) > order(best)) other = idom[at(other)];
+          }
+        }
+        if (idom[at(b)] != best) {
+          idom[at(b)] = best;
+          changed = true;
+        }
+      }
+    }
+    for (size_t i = postorder_.size(); i-- > 0;) {
+      const int b = postorder_[i];
+      if (b == 0) continue;
+      flow_.blocks[at(b)].idom = idom[at(b)];
+      flow_.blocks[at(idom[at(b)])].dominated.push_back(b);
+    }
+    for (size_t b = 0; b < flow_.blocks.size(); ++b) {
+      for (int source : flow_.blocks[b].back_edges) {
+        int up = source;
+        while (up != static_cast<int>(b) && up != 0 && order(up) > order(static_cast<int>(b))) up = idom[at(up)];
+        if (up != static_cast<int>(b)) no_form("a jump into a loop");
+      }
+    }
+  }
+
+  const bytecode::Code& code_;
+  Flow& flow_;
+  std::vector<uint8_t> leaders_;
+  std::vector<int> row_of_;
+  std::vector<int> region_of_target_;
+  std::vector<int> postorder_;
+  std::vector<int> idom_;
+};
+
+}  // namespace
+
+bool Flow::within(int region, int outer) const {
+  if (outer < 0) return true;
+  while (region >= 0 && regions[at(region)].level > regions[at(outer)].level) region = regions[at(region)].parent;
+  return region == outer;
+}
+
+bool Flow::only_jumps(int block) const {
+  const Block& b = blocks[at(block)];
+  if (b.fall < 0 || b.jump >= 0 || b.header) return false;
+  for (int i = b.start; i < b.end; ++i) {
+    if (ins[at(i)].op != Op::NOP && ins[at(i)].op != Op::JUMP_ABSOLUTE) return false;
+  }
+  return true;
+}
+
+int Flow::resolve(int block) const {
+  for (size_t steps = 0; block >= 0 && steps < blocks.size() && only_jumps(block); ++steps) block = blocks[at(block)].fall;
+  return block;
+}
+
+Flow build_flow(const bytecode::Code& code) {
+  Flow flow;
+  Builder(code, flow).build();
+  return flow;
+}
+
+}  // namespace pellucid::decompile

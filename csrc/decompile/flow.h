@@ -1,0 +1,79 @@
+// The control-flow graph as the decompiler needs it: copies that the compiler made of loop tests and of short exits merged again, waiting
+// loops (SEND) and iteration over async iterators as single steps, exception rows as a tree of regions, dominators. Knows nothing of
+// expressions.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bytecode/code.h"
+
+namespace pellucid::decompile {
+
+using bytecode::Instruction;
+using bytecode::Op;
+
+enum class RegionKind : uint8_t {
+  kExcept,   // try ... except
+  kFinally,  // try ... finally
+  kWith,
+  kCleanup,        // around a handler: restores the exception state and raises again
+  kNameCleanup,    // around the body of `except ... as name`
+  kComprehension,  // 3.12: restores the variables of an inlined comprehension
+};
+
+struct Region {  // all that one handler guards
+  RegionKind kind = RegionKind::kFinally;
+  int handler = -1;  // block
+  int depth = 0;
+  bool lasti = false;
+  bool is_async = false;  // with
+  bool is_star = false;   // except*
+  int parent = -1;
+  int level = 0;        // number of parents
+  int after_with = -1;  // kWith: the block where execution goes on when the exception was swallowed
+};
+
+struct Block {
+  int start = 0, end = 0;  // instructions [start, end)
+  int fall = -1, jump = -1;
+  int region = -1;
+  int depth = -1;  // stack depth at its start
+  bool reachable = false;
+  bool header = false;   // of a loop
+  bool handler = false;  // entered by an exception
+  bool cold = false;     // reached through handlers only
+  int idom = -1;
+  int order = -1;               // in reverse postorder
+  int in_edges = 0;             // ordinary edges from reachable blocks
+  std::vector<int> preds;       // sources of ordinary edges
+  std::vector<int> dominated;   // whose idom this is
+  std::vector<int> back_edges;  // header: sources of edges back to it
+};
+
+struct Flow {
+  std::vector<Instruction> ins;
+  std::vector<uint8_t> hidden;  // instructions that stand for nothing in the source
+  std::vector<Block> blocks;
+  std::vector<Region> regions;
+  std::vector<int> block_of;          // by instruction
+  std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
+
+  // Whether `outer` is `region` or one of its parents; -1 (no region) is everyone's parent.
+  bool within(int region, int outer) const;
+  // Follows blocks that do nothing but jump.
+  int resolve(int block) const;
+  bool only_jumps(int block) const;
+};
+
+// Builds the graph. Throws NoForm where the code is not like any compiler's.
+Flow build_flow(const bytecode::Code& code);
+
+// The first parts of it, in passes.cpp: they rewrite `flow.ins` before blocks are made.
+void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of);
+void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
+void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
+
+bool is_conditional(Op op);
+
+}  // namespace pellucid::decompile

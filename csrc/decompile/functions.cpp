@@ -1,0 +1,345 @@
+// Calls, and what is made of nested code objects: functions, lambdas, class bodies and comprehensions.
+#include <algorithm>
+#include <cctype>
+
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+namespace {
+
+bool is_comprehension(const std::string& name) {
+  return name == "<listcomp>" || name == "<setcomp>" || name == "<dictcomp>" || name == "<genexpr>";
+}
+
+bool is_identifier(const std::string& text) {
+  if (text.empty() || (std::isdigit(static_cast<unsigned char>(text[0])) != 0)) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c == '_' || (c & 0x80) != 0 || std::isalnum(static_cast<unsigned char>(c)) != 0; });
+}
+
+// The items of a display or of a constant tuple.
+bool tuple_items(Arena& arena, Expr* tuple, Exprs* out) {
+  if (tuple->kind == ExprKind::kTuple) {
+    *out = tuple->items;
+    return true;
+  }
+  if (tuple->kind != ExprKind::kConst || !PyTuple_CheckExact(tuple->object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple->object); ++i) {
+    Expr* item = arena.expr(ExprKind::kConst);
+    item->object = PyTuple_GET_ITEM(tuple->object, i);
+    item->at = tuple->at;
+    out->push_back(item);
+  }
+  return true;
+}
+
+}  // namespace
+
+CodeKind kind_of(const bytecode::Code& code) {
+  constexpr int kNewLocals = 2;
+  const std::string name = utf8(code.name.get());
+  if ((code.flags & kNewLocals) == 0) return name == "<module>" ? CodeKind::kModule : CodeKind::kClass;
+  if (name == "<lambda>") return CodeKind::kLambda;
+  return is_comprehension(name) ? CodeKind::kComprehension : CodeKind::kFunction;
+}
+
+void Structurer::set_annotations(Function* function, Expr* annotations) {
+  Exprs items;
+  if (annotations->kind == ExprKind::kDict) {
+    items = annotations->items;
+  } else if (!tuple_items(arena_, annotations, &items)) {
+    no_form("annotations of an unknown form");
+  }
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i] == nullptr || items[i]->kind != ExprKind::kConst) no_form("annotations of an unknown form");
+    function->annotations.push_back({text_of(items[i]->object), items[i + 1]});
+  }
+}
+
+void Structurer::make_function(Node& node, const Instruction& in) {
+  if (code_.version < 311) pop_raw(node);  // the qualified name
+  Expr* code = pop_raw(node);
+  if (code->kind != ExprKind::kConst || !PyCode_Check(code->object)) no_form("a function made of what is no constant");
+  Expr* made = make(ExprKind::kFunction, in);
+  Function* function = arena_.function();
+  made->function = function;
+  Expr *closure = nullptr, *annotations = nullptr, *keyword_defaults = nullptr, *defaults = nullptr;
+  const uint32_t flags = code_.version >= 313 ? 0 : in.arg;
+  if ((flags & 8) != 0) closure = pop_raw(node);
+  if ((flags & 4) != 0) annotations = pop(node);
+  if ((flags & 2) != 0) keyword_defaults = pop(node);
+  if ((flags & 1) != 0) defaults = pop(node);
+  (void)closure;
+  for (Expr* part : {defaults, keyword_defaults, annotations}) {
+    if (part != nullptr) made->items.push_back(part);
+  }
+  order_items(made);
+  made->items.clear();
+  if (!bytecode::decode(code->object, function->code)) {
+    PyErr_Clear();
+    no_form("a nested code object that cannot be decoded");
+  }
+  if (defaults != nullptr && !tuple_items(arena_, defaults, &function->defaults)) no_form("defaults of an unknown form");
+  if (keyword_defaults != nullptr) {
+    if (keyword_defaults->kind != ExprKind::kDict) no_form("defaults of an unknown form");
+    for (size_t i = 0; i + 1 < keyword_defaults->items.size(); i += 2) {
+      Expr* key = keyword_defaults->items[i];
+      if (key == nullptr || key->kind != ExprKind::kConst) no_form("defaults of an unknown form");
+      function->kw_defaults.push_back({text_of(key->object), keyword_defaults->items[i + 1]});
+    }
+  }
+  if (annotations != nullptr) set_annotations(function, annotations);
+  decompile_function(session_, *function, kind_of(function->code));
+  push(node, made);
+}
+
+// The clauses of a comprehension stand as loops and conditions in its code.
+Expr* Structurer::comprehension_of(Function* function, Expr* iterable, const Instruction& in) {
+  Expr* made = make(ExprKind::kComprehension, in);
+  made->op = static_cast<uint8_t>(function->name == "<listcomp>"   ? CompKind::kList
+                                  : function->name == "<setcomp>"  ? CompKind::kSet
+                                  : function->name == "<dictcomp>" ? CompKind::kDict
+                                                                   : CompKind::kGenerator);
+  Stmts* body = &function->body;
+  bool first = true;
+  for (;;) {
+    if (body->size() != 1) no_form("a comprehension with statements");
+    Stmt* stmt = (*body)[0];
+    if (stmt->kind == StmtKind::kFor && stmt->orelse.empty()) {
+      Clause clause;
+      clause.target = stmt->targets[0];
+      clause.iterable = stmt->value;
+      clause.is_async = stmt->is_async;
+      if (first) {
+        if (stmt->value->kind != ExprKind::kName || stmt->value->text != ".0") no_form("a comprehension over what is not its argument");
+        clause.iterable = iterable;
+      }
+      first = false;
+      made->clauses.push_back(clause);
+      body = &stmt->body;
+    } else if (stmt->kind == StmtKind::kIf && stmt->orelse.empty() && !first) {
+      made->clauses.back().conditions.push_back(stmt->value);
+      body = &stmt->body;
+    } else if (stmt->kind == StmtKind::kExpression && !first) {
+      if (stmt->value->kind == ExprKind::kOther && stmt->value->text == "append") {
+        made->items = stmt->value->items;
+      } else if (stmt->value->kind == ExprKind::kYield) {
+        made->items = stmt->value->items;
+      } else {
+        no_form("a comprehension with statements");
+      }
+      break;
+    } else {
+      no_form("a comprehension with statements");
+    }
+  }
+  made->function = function;
+  made->first = iterable->first;
+  made->last = ++clock_;
+  if (made->first == INT32_MAX) made->first = made->last;
+  return made;
+}
+
+Expr* Structurer::finish_call(Expr* made, const Instruction& in) {
+  Expr* callable = made->items[0];
+  if (callable->kind == ExprKind::kWithExit) {
+    Expr* left = make(ExprKind::kOther, in);
+    left->text = "left";
+    left->number = callable->number;
+    return left;
+  }
+  if (callable->kind == ExprKind::kBuildClass) {
+    if (made->items.size() < 3 || made->items[1]->kind != ExprKind::kFunction) no_form("a class without a body");
+    Expr* cls = make(ExprKind::kClass, in);
+    cls->function = made->items[1]->function;
+    cls->items.assign(made->items.begin() + 3, made->items.end());
+    cls->first = made->first;
+    cls->last = made->last;
+    return cls;
+  }
+  if (callable->kind == ExprKind::kFunction && is_comprehension(callable->function->name)) {
+    if (made->items.size() != 2) no_form("a comprehension called with other than its iterable");
+    Expr* iterable = made->items[1];
+    if (iterable->kind == ExprKind::kIterable) iterable = iterable->items[0];
+    return comprehension_of(callable->function, iterable, in);
+  }
+  return made;
+}
+
+void Structurer::call(Node& node, const Instruction& in, size_t n_args, PyObject* keyword_names) {
+  Exprs args = pop_many(node, n_args);
+  Expr* callable = nullptr;
+  bool decorates = false;
+  if (in.op == Op::CALL_FUNCTION || in.op == Op::CALL_FUNCTION_KW) {
+    callable = pop(node);
+    decorates = args.size() == 1 && keyword_names == nullptr;
+  } else {
+    Expr* top = pop(node);
+    Expr* below = pop(node);
+    if (below->kind == ExprKind::kNull) {
+      callable = top;
+    } else if (top->kind == ExprKind::kNull) {
+      callable = below;
+    } else {
+      callable = below;
+      args.insert(args.begin(), top);
+      decorates = args.size() == 1;
+    }
+  }
+  const size_t n_keywords = keyword_names != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(keyword_names)) : 0;
+  if (n_keywords > args.size()) no_form("more keywords than arguments");
+  for (size_t i = 0; i < n_keywords; ++i) {
+    Expr*& arg = args[args.size() - n_keywords + i];
+    Expr* keyword = make(ExprKind::kKeyword, in);
+    keyword->text = text_of(PyTuple_GET_ITEM(keyword_names, static_cast<Py_ssize_t>(i)));
+    keyword->items = {arg};
+    keyword->first = arg->first;
+    keyword->last = arg->last;
+    keyword->at = arg->at;
+    arg = keyword;
+  }
+  if (decorates &&
+      (args[0]->kind == ExprKind::kClass || args[0]->kind == ExprKind::kDecorated ||
+       (args[0]->kind == ExprKind::kFunction && args[0]->function->name != "<lambda>" && !is_comprehension(args[0]->function->name)))) {
+    push(node, combine(ExprKind::kDecorated, in, {callable, args[0]}));
+    return;
+  }
+  args.insert(args.begin(), callable);
+  push(node, finish_call(combine(ExprKind::kCall, in, std::move(args)), in));
+}
+
+void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
+  Expr* keywords = has_keywords ? pop(node) : nullptr;
+  Expr* args = pop(node);
+  Expr* callable = pop(node);
+  if (code_.version >= 313) {
+    callable = pop(node);
+  } else if (code_.version >= 311) {
+    pop_raw(node);
+  }
+  Exprs items{callable};
+  const bool constants = args->kind == ExprKind::kConst && PyTuple_CheckExact(args->object);
+  if ((args->kind == ExprKind::kTuple && (args->op == 1 || has_keywords)) || (constants && has_keywords)) {
+    Exprs positional;
+    tuple_items(arena_, args, &positional);
+    items.insert(items.end(), positional.begin(), positional.end());
+  } else {
+    Expr* starred = make(ExprKind::kStarred, in);
+    starred->items = {args};
+    starred->first = args->first;
+    starred->last = args->last;
+    items.push_back(starred);
+  }
+  if (keywords != nullptr) {
+    Exprs entries{nullptr, keywords};
+    if (keywords->kind == ExprKind::kDict) entries = keywords->items;
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+      Expr* key = entries[i];
+      Expr* keyword = make(ExprKind::kKeyword, in);
+      keyword->items = {entries[i + 1]};
+      keyword->first = entries[i + 1]->first;
+      keyword->last = entries[i + 1]->last;
+      keyword->at = entries[i + 1]->at;
+      if (key != nullptr) {
+        if (key->kind != ExprKind::kConst || !PyUnicode_Check(key->object) || !is_identifier(text_of(key->object))) {
+          Expr* dict = make(ExprKind::kDict, in);
+          dict->items = {key, entries[i + 1]};
+          keyword->items = {dict};
+        } else {
+          keyword->text = text_of(key->object);
+        }
+      }
+      items.push_back(keyword);
+    }
+  }
+  push(node, finish_call(combine(ExprKind::kCall, in, std::move(items)), in));
+}
+
+bool Structurer::execute_calls(Node& node, const Instruction& in) {
+  switch (in.op) {
+    case Op::KW_NAMES:
+      keyword_names_ = code_.consts.at(in.arg).get();
+      if (!PyTuple_Check(keyword_names_)) no_form("keyword names that are no tuple");
+      return true;
+    case Op::CALL:
+    case Op::CALL_FUNCTION: {
+      PyObject* names = keyword_names_;
+      keyword_names_ = nullptr;
+      call(node, in, in.arg, names);
+      return true;
+    }
+    case Op::CALL_METHOD:
+      call(node, in, in.arg, nullptr);
+      return true;
+    case Op::CALL_KW:
+    case Op::CALL_FUNCTION_KW: {
+      Expr* names = pop(node);
+      if (names->kind != ExprKind::kConst || !PyTuple_Check(names->object)) no_form("keyword names that are no constant");
+      call(node, in, in.arg, names->object);
+      return true;
+    }
+    case Op::CALL_FUNCTION_EX:
+      call_ex(node, in, (in.arg & 1) != 0);
+      return true;
+    case Op::MAKE_FUNCTION:
+      make_function(node, in);
+      return true;
+    case Op::SET_FUNCTION_ATTRIBUTE: {
+      Expr* function = pop_raw(node);
+      Expr* value = pop(node);
+      if (function->kind != ExprKind::kFunction) no_form("an attribute of what is no function");
+      if (in.arg == 1 && !tuple_items(arena_, value, &function->function->defaults)) no_form("defaults of an unknown form");
+      if (in.arg == 2) {
+        if (value->kind != ExprKind::kDict) no_form("defaults of an unknown form");
+        for (size_t i = 0; i + 1 < value->items.size(); i += 2) {
+          function->function->kw_defaults.push_back({text_of(value->items[i]->object), value->items[i + 1]});
+        }
+      }
+      if (in.arg == 4) set_annotations(function->function, value);
+      if (value->first < function->first) function->first = value->first;
+      push(node, function);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+// Parameters with their defaults and annotations, which must be known by now.
+void Structurer::signature() {
+  constexpr int kVarArgs = 4, kVarKeywords = 8;
+  Function& f = function_;
+  const auto annotation = [&](const std::string& name) -> Expr* {
+    for (const auto& [key, value] : f.annotations) {
+      if (key == name) return value;
+    }
+    return nullptr;
+  };
+  uint32_t slot = 0;
+  const auto next = [&] {
+    Parameter parameter;
+    parameter.name = local_at(slot++);
+    parameter.annotation = annotation(parameter.name);
+    return parameter;
+  };
+  for (int i = 0; i < code_.argcount; ++i) f.positional.push_back(next());
+  for (int i = 0; i < code_.kwonly; ++i) f.keyword_only.push_back(next());
+  f.posonly = code_.posonly;
+  if ((code_.flags & kVarArgs) != 0) {
+    f.has_star = true;
+    f.star = next();
+  }
+  if ((code_.flags & kVarKeywords) != 0) {
+    f.has_star_star = true;
+    f.star_star = next();
+  }
+  if (f.defaults.size() > f.positional.size()) no_form("more defaults than parameters");
+  for (size_t i = 0; i < f.defaults.size(); ++i) f.positional[f.positional.size() - f.defaults.size() + i].default_value = f.defaults[i];
+  for (const auto& [name, value] : f.kw_defaults) {
+    for (Parameter& parameter : f.keyword_only) {
+      if (parameter.name == name) parameter.default_value = value;
+    }
+  }
+}
+
+}  // namespace pellucid::decompile

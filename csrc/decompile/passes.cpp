@@ -1,0 +1,273 @@
+// Rewrites instructions before blocks are made of them: one name for each kind of jump, waiting loops as one step, and the copies that
+// compilers make (the test of a while loop below its body, short exits at the end of each branch) merged again. What is a copy is known
+// by its position in the source. Knows nothing of blocks.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "decompile/ast.h"
+#include "decompile/flow.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+Op plain(Op op) {
+  switch (op) {
+    case Op::POP_JUMP_FORWARD_IF_FALSE:
+    case Op::POP_JUMP_BACKWARD_IF_FALSE:
+      return Op::POP_JUMP_IF_FALSE;
+    case Op::POP_JUMP_FORWARD_IF_TRUE:
+    case Op::POP_JUMP_BACKWARD_IF_TRUE:
+      return Op::POP_JUMP_IF_TRUE;
+    case Op::POP_JUMP_FORWARD_IF_NONE:
+    case Op::POP_JUMP_BACKWARD_IF_NONE:
+      return Op::POP_JUMP_IF_NONE;
+    case Op::POP_JUMP_FORWARD_IF_NOT_NONE:
+    case Op::POP_JUMP_BACKWARD_IF_NOT_NONE:
+      return Op::POP_JUMP_IF_NOT_NONE;
+    case Op::JUMP_FORWARD:
+    case Op::JUMP_BACKWARD:
+    case Op::JUMP_BACKWARD_NO_INTERRUPT:
+      return Op::JUMP_ABSOLUTE;
+    default:
+      return op;
+  }
+}
+
+Op opposite(Op op) {
+  switch (op) {
+    case Op::POP_JUMP_IF_FALSE:
+      return Op::POP_JUMP_IF_TRUE;
+    case Op::POP_JUMP_IF_TRUE:
+      return Op::POP_JUMP_IF_FALSE;
+    case Op::POP_JUMP_IF_NONE:
+      return Op::POP_JUMP_IF_NOT_NONE;
+    case Op::POP_JUMP_IF_NOT_NONE:
+      return Op::POP_JUMP_IF_NONE;
+    default:
+      return op;
+  }
+}
+
+bool same_position(const Instruction& a, const Instruction& b) {
+  return a.position.line == b.position.line && a.position.column == b.position.column && a.position.end_line == b.position.end_line &&
+         a.position.end_column == b.position.end_column;
+}
+
+bool same_step(const Instruction& a, const Instruction& b) {
+  return a.op == b.op && (a.target >= 0) == (b.target >= 0) && (a.target >= 0 || a.arg == b.arg) && same_position(a, b);
+}
+
+// 3.12 and later: COPY, POP_JUMP_IF_x, POP_TOP is what JUMP_IF_x_OR_POP was.
+void join_value_jumps(Flow& flow) {
+  const size_t n = flow.ins.size();
+  for (size_t i = 0; i + 2 < n; ++i) {
+    if (flow.ins[i].op != Op::COPY || flow.ins[i].arg != 1) continue;
+    size_t jump = i + 1;
+    while (jump < n && flow.ins[jump].op == Op::TO_BOOL) ++jump;
+    if (jump + 1 >= n || flow.ins[jump + 1].op != Op::POP_TOP) continue;
+    Instruction& taken = flow.ins[jump];
+    if (taken.op == Op::POP_JUMP_IF_FALSE) {
+      taken.op = Op::JUMP_IF_FALSE_OR_POP;
+    } else if (taken.op == Op::POP_JUMP_IF_TRUE) {
+      taken.op = Op::JUMP_IF_TRUE_OR_POP;
+    } else {
+      continue;
+    }
+    for (size_t k : {i, jump + 1}) {
+      flow.ins[k].op = Op::NOP;
+      flow.hidden[k] = 1;
+    }
+  }
+}
+
+// Walks two parts of the code in step, from (a, b) on; true if they do the same until both reach the same instructions.
+bool walk_alike(const Flow& flow, int a, int b, int limit) {
+  std::set<std::pair<int, int>> seen;
+  std::vector<std::pair<int, int>> pending{{a, b}};
+  const int n = static_cast<int>(flow.ins.size());
+  while (!pending.empty()) {
+    auto [x, y] = pending.back();
+    pending.pop_back();
+    for (;;) {
+      while (x < n && flow.ins[at(x)].op == Op::JUMP_ABSOLUTE) x = flow.ins[at(x)].target;
+      while (y < n && flow.ins[at(y)].op == Op::JUMP_ABSOLUTE) y = flow.ins[at(y)].target;
+      if (x == y || !seen.insert({x, y}).second) break;
+      if (x >= n || y >= n || --limit < 0) return false;
+      const Instruction &p = flow.ins[at(x)], &q = flow.ins[at(y)];
+      if (!same_position(p, q)) return false;
+      if (p.target >= 0) {
+        if (p.op == q.op) {
+          pending.push_back({p.target, q.target});
+        } else if (p.op == opposite(q.op)) {
+          pending.push_back({p.target, y + 1});
+          ++x;
+          y = q.target;
+          continue;
+        } else {
+          return false;
+        }
+      } else if (!same_step(p, q) || p.op == Op::RETURN_VALUE || p.op == Op::RAISE_VARARGS || p.op == Op::RERAISE) {
+        return false;
+      }
+      ++x;
+      ++y;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_conditional(Op op) {
+  switch (op) {
+    case Op::POP_JUMP_IF_FALSE:
+    case Op::POP_JUMP_IF_TRUE:
+    case Op::POP_JUMP_IF_NONE:
+    case Op::POP_JUMP_IF_NOT_NONE:
+    case Op::JUMP_IF_FALSE_OR_POP:
+    case Op::JUMP_IF_TRUE_OR_POP:
+    case Op::JUMP_IF_NOT_EXC_MATCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of) {
+  flow.ins = code.instructions;
+  const size_t n = flow.ins.size();
+  flow.hidden.assign(n, 0);
+  flow.tested_below.assign(n, 0);
+  leaders->assign(n + 1, 0);
+  row_of->assign(n, -1);
+  for (size_t r = code.rows.size(); r-- > 0;) {  // backwards: where rows overlap the first one wins
+    for (int i = code.rows[r].start; i < code.rows[r].end; ++i) (*row_of)[at(i)] = static_cast<int>(r);
+  }
+  for (size_t i = 0; i < n; ++i) flow.ins[i].op = plain(flow.ins[i].op);
+  join_value_jumps(flow);
+  for (size_t i = 0; i < n; ++i) {
+    Instruction& in = flow.ins[i];
+    switch (in.op) {
+      case Op::SEND: {  // the loop up to its target waits; nothing in it stands in the source
+        if (in.target < 0) break;
+        for (int k = static_cast<int>(i) + 1; k < in.target; ++k) {
+          flow.ins[at(k)].op = Op::NOP;
+          flow.ins[at(k)].target = -1;
+          flow.hidden[at(k)] = 1;
+          (*row_of)[at(k)] = (*row_of)[i];
+        }
+        in.target = -1;
+        break;
+      }
+      case Op::GET_ANEXT: {  // the handler's END_ASYNC_FOR ends the loop: as FOR_ITER with the code behind it as its target
+        const int row = (*row_of)[i];
+        if (row < 0) break;
+        const int handler = code.rows[at(row)].target;
+        if (flow.ins[at(handler)].op != Op::END_ASYNC_FOR || at(handler) + 1 >= n) break;
+        in.target = handler + 1;
+        break;
+      }
+      case Op::TO_BOOL:
+        in.op = Op::NOP;
+        flow.hidden[i] = 1;
+        break;
+      case Op::FOR_ITER:
+      case Op::BEFORE_WITH:
+      case Op::BEFORE_ASYNC_WITH:
+        if (in.op == Op::FOR_ITER) (*leaders)[i] = 1;
+        break;
+      default:
+        break;
+    }
+  }
+  // Rows that only guard the waiting of an async for are not a try statement.
+  for (size_t i = 0; i < n; ++i) {
+    int& row = (*row_of)[i];
+    while (row >= 0 &&
+           (flow.ins[at(code.rows[at(row)].target)].op == Op::END_ASYNC_FOR ||
+            flow.ins[at(code.rows[at(row)].target)].op == Op::CLEANUP_THROW ||
+            (flow.ins[at(code.rows[at(row)].target)].op == Op::CALL_INTRINSIC_1 && flow.ins[at(code.rows[at(row)].target)].arg == 3))) {
+      row = code.rows[at(row)].target < static_cast<int>(n) ? (*row_of)[at(code.rows[at(row)].target)] : -1;
+      if (row >= 0 && code.rows[at(row)].target <= static_cast<int>(i)) break;
+    }
+  }
+}
+
+void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
+  const int n = static_cast<int>(flow.ins.size());
+  using Key = std::tuple<int, int, int, int>;
+  std::map<Key, std::vector<int>> jumps;
+  const auto key = [&](int i) {
+    const bytecode::Position& p = flow.ins[at(i)].position;
+    return Key{p.line, p.column, p.end_line, p.end_column};
+  };
+  for (int i = 0; i < n; ++i) {
+    const Op op = flow.ins[at(i)].op;
+    if (!is_conditional(op) || flow.ins[at(i)].position.line < 0) continue;
+    std::vector<int>& same = jumps[key(i)];
+    const int target = flow.ins[at(i)].target;
+    if (target <= i) {
+      for (size_t k = same.size(); k-- > 0;) {
+        const int first = same[k];
+        if (flow.ins[at(first)].op != opposite(op) || flow.ins[at(first)].op == op || first >= target) continue;
+        int a = first, b = i;
+        while (a > 0 && b - 1 > first) {
+          const Instruction &p = flow.ins[at(a - 1)], &q = flow.ins[at(b - 1)];
+          const bool same_jump = p.op == Op::JUMP_ABSOLUTE && q.op == Op::JUMP_ABSOLUTE;
+          if (row_of[at(a - 1)] != row_of[at(b - 1)]) break;
+          if (!same_jump && !(same_position(p, q) && (p.op == q.op || (p.target >= 0 && p.op == opposite(q.op))) &&
+                              (p.target >= 0 || p.arg == q.arg) && p.op != Op::NOP)) {
+            break;
+          }
+          --a;
+          --b;
+        }
+        while (a < first && flow.ins[at(a)].op == Op::JUMP_ABSOLUTE) ++a, ++b;  // a test begins with no jump
+        if (!walk_alike(flow, a, b, 100000)) continue;
+        flow.ins[at(b)].op = Op::JUMP_ABSOLUTE;
+        flow.ins[at(b)].target = a;
+        flow.ins[at(b)].arg = 0;
+        flow.ins[at(b)].position = {};
+        flow.tested_below[at(a)] = 1;
+        break;
+      }
+    }
+    same.push_back(i);
+  }
+}
+
+void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders) {
+  const int n = static_cast<int>(flow.ins.size());
+  using Key = std::tuple<int, int, int, int, int>;
+  std::map<Key, int> first_exit;
+  for (int i = 0; i < n; ++i) {
+    const Instruction& in = flow.ins[at(i)];
+    if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS && in.op != Op::RETURN_CONST) || in.position.line < 0) continue;
+    const Key key{in.position.line, in.position.column, in.position.end_line, in.position.end_column, static_cast<int>(in.op)};
+    const auto [found, added] = first_exit.insert({key, i});
+    if (added) continue;
+    const int other = found->second;
+    int length = 0;
+    while (length < 4 && other - length >= 0 && i - length > other) {
+      const int a = other - length, b = i - length;
+      const Instruction &p = flow.ins[at(a)], &q = flow.ins[at(b)];
+      if (!same_step(p, q) || p.target >= 0 || row_of[at(a)] != row_of[at(b)] || depths[at(a)] != depths[at(b)]) break;
+      ++length;
+      if (leaders[at(a)] != 0 || leaders[at(b)] != 0) break;
+    }
+    // A shared end begins where nothing is on the stack but what both branches left there.
+    if (length == 0) continue;
+    const int a = other - length + 1, b = i - length + 1;
+    flow.ins[at(b)].op = Op::JUMP_ABSOLUTE;
+    flow.ins[at(b)].target = a;
+    flow.ins[at(b)].arg = 0;
+    flow.ins[at(b)].position = {};
+  }
+}
+
+}  // namespace pellucid::decompile

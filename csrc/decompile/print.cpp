@@ -1,0 +1,510 @@
+// Prints statements and whole units, line by line, with the map from lines to bytecode.
+#include "decompile/print.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace pellucid::decompile {
+namespace {
+
+constexpr std::array kBinaryText{"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
+constexpr int kFutureAnnotations = 0x1000000;
+
+}  // namespace
+
+void Printer::mark(const bytecode::Instruction* at) {
+  if (at == nullptr || at->offset < 0) return;
+  marks_.push_back({line_, function_, at->offset, at->position.line});
+}
+
+void Printer::begin_line() {
+  for (int i = 0; i < indent_; ++i) out_ += "    ";
+}
+
+void Printer::end_line() {
+  out_ += '\n';
+  ++line_;
+}
+
+void Printer::block(const Stmts& stmts, const Function* function) {
+  ++indent_;
+  body(stmts, function);
+  --indent_;
+}
+
+void Printer::body(const Stmts& stmts, const Function* function) {
+  if (++depth_ > 1000) no_form("it is nested too deeply");
+  const size_t before = out_.size();
+  if (function != nullptr) {
+    docstring(*function);
+    for (const Stmt* stmt : function->declarations) statement(stmt);
+  }
+  for (const Stmt* stmt : stmts) statement(stmt);
+  if (out_.size() == before && !(function != nullptr && indent_ == 0)) {
+    begin_line();
+    out_ += "pass";
+    end_line();
+  }
+  --depth_;
+}
+
+void Printer::docstring(const Function& function) {
+  if (function.docstring == nullptr) return;
+  begin_line();
+  // Over several lines where the text has them and nothing in it would have to be escaped.
+  const std::string text = utf8(function.docstring);
+  bool plain = text.find('\n') != std::string::npos && text.find('\\') == std::string::npos && text.find("\"\"\"") == std::string::npos &&
+               !text.ends_with('"');
+  for (const char c : text) plain &= static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t';
+  if (plain) {
+    const std::string escaped = repr(function.docstring);
+    plain =
+        escaped.find("\\u") == std::string::npos && escaped.find("\\x") == std::string::npos && escaped.find("\\U") == std::string::npos;
+  }
+  if (plain) {
+    out_ += "\"\"\"" + text + "\"\"\"";
+    line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  } else {
+    out_ += repr(function.docstring);
+  }
+  end_line();
+}
+
+void Printer::annotation(const Expr* e) {
+  // Under `from __future__ import annotations` they are kept as text.
+  if (function_ != nullptr && (function_->code.flags & kFutureAnnotations) != 0 && e->kind == ExprKind::kConst &&
+      PyUnicode_Check(e->object)) {
+    out_ += utf8(e->object);
+    return;
+  }
+  expr(e, kPrecTest);
+}
+
+void Printer::parameters(const Function& f, bool annotated) {
+  bool first = true;
+  const auto comma = [&] {
+    if (!first) out_ += ", ";
+    first = false;
+  };
+  const auto one = [&](const Parameter& parameter, const char* stars) {
+    comma();
+    out_ += stars;
+    out_ += unmangled(parameter.name);
+    const bool typed = annotated && parameter.annotation != nullptr;
+    if (typed) {
+      out_ += ": ";
+      if (stars[0] == '*' && stars[1] == 0 && parameter.annotation->kind == ExprKind::kStarred) {
+        expr(parameter.annotation, kPrecTuple);
+      } else {
+        annotation(parameter.annotation);
+      }
+    }
+    if (parameter.default_value != nullptr) {
+      out_ += typed ? " = " : "=";
+      expr(parameter.default_value, kPrecTest);
+    }
+  };
+  for (size_t i = 0; i < f.positional.size(); ++i) {
+    one(f.positional[i], "");
+    if (static_cast<int>(i) + 1 == f.posonly) {
+      comma();
+      out_ += '/';
+    }
+  }
+  if (f.has_star) {
+    one(f.star, "*");
+  } else if (!f.keyword_only.empty()) {
+    comma();
+    out_ += '*';
+  }
+  for (const Parameter& parameter : f.keyword_only) one(parameter, "");
+  if (f.has_star_star) one(f.star_star, "**");
+}
+
+void Printer::type_parameters(const Function& f) {
+  if (f.type_parameters.empty()) return;
+  out_ += '[';
+  for (size_t i = 0; i < f.type_parameters.size(); ++i) {
+    const TypeParameter& parameter = f.type_parameters[i];
+    if (i > 0) out_ += ", ";
+    out_ += std::string(parameter.stars, '*') + unmangled(parameter.name);
+    if (parameter.bound != nullptr) {
+      out_ += ": ";
+      expr(parameter.bound, kPrecTest);
+    }
+    if (parameter.default_value != nullptr) {
+      out_ += " = ";
+      expr(parameter.default_value, kPrecTest);
+    }
+  }
+  out_ += ']';
+}
+
+void Printer::definition(const Stmt* stmt) {
+  const Function& f = *stmt->function;
+  for (const Expr* decorator : stmt->decorators) {
+    begin_line();
+    out_ += '@';
+    expr(decorator, kPrecNamed);
+    end_line();
+  }
+  begin_line();
+  mark(stmt->at);
+  out_ += f.is_async ? "async def " : "def ";
+  out_ += identifier(f.name);
+  type_parameters(f);
+  out_ += '(';
+  const Function* outer = function_;
+  parameters(f, true);
+  out_ += ')';
+  for (const auto& [name, value] : f.annotations) {
+    if (name == "return") {
+      out_ += " -> ";
+      annotation(value);
+    }
+  }
+  out_ += ':';
+  end_line();
+  function_ = &f;
+  block(f.body, &f);
+  function_ = outer;
+}
+
+void Printer::class_definition(const Stmt* stmt) {
+  const Function& f = *stmt->function;
+  for (const Expr* decorator : stmt->decorators) {
+    begin_line();
+    out_ += '@';
+    expr(decorator, kPrecNamed);
+    end_line();
+  }
+  begin_line();
+  mark(stmt->at);
+  out_ += "class " + identifier(f.name);
+  type_parameters(f);
+  if (!stmt->targets.empty()) {
+    out_ += '(';
+    for (size_t i = 0; i < stmt->targets.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      const Expr* base = stmt->targets[i];
+      if (base->kind == ExprKind::kStarred) {
+        out_ += '*';
+        expr(base->items[0], kPrecTest);
+      } else {
+        expr(base, kPrecTest);
+      }
+    }
+    out_ += ')';
+  }
+  out_ += ':';
+  end_line();
+  const Function* outer = function_;
+  std::string outer_class = f.name.substr(std::min(f.name.find_first_not_of('_'), f.name.size()));
+  std::swap(outer_class, class_name_);
+  function_ = &f;
+  block(f.body, &f);
+  function_ = outer;
+  std::swap(outer_class, class_name_);
+}
+
+void Printer::if_statement(const Stmt* stmt) {
+  const char* word = "if ";
+  for (;;) {
+    begin_line();
+    mark(stmt->at);
+    out_ += word;
+    expr(stmt->value, kPrecNamed);
+    out_ += ':';
+    end_line();
+    block(stmt->body);
+    if (stmt->orelse.empty()) return;
+    if (stmt->orelse.size() == 1 && stmt->orelse[0]->kind == StmtKind::kIf) {
+      stmt = stmt->orelse[0];
+      word = "elif ";
+      continue;
+    }
+    begin_line();
+    out_ += "else:";
+    end_line();
+    block(stmt->orelse);
+    return;
+  }
+}
+
+void Printer::try_statement(const Stmt* stmt) {
+  begin_line();
+  mark(stmt->at);
+  out_ += "try:";
+  end_line();
+  // try ... except ... finally is a try ... finally around a try ... except.
+  const Stmt* inner = stmt;
+  if (!stmt->final.empty() && stmt->handlers.empty() && stmt->body.size() == 1 && stmt->body[0]->kind == StmtKind::kTry &&
+      stmt->body[0]->final.empty()) {
+    inner = stmt->body[0];
+  }
+  block(inner->body);
+  for (const Handler& handler : inner->handlers) {
+    begin_line();
+    out_ += inner->is_star ? "except*" : "except";
+    if (handler.type != nullptr) {
+      out_ += ' ';
+      expr(handler.type, kPrecTest);
+      if (!handler.name.empty()) out_ += " as " + unmangled(handler.name);
+    }
+    out_ += ':';
+    end_line();
+    block(handler.body);
+  }
+  if (!inner->orelse.empty()) {
+    begin_line();
+    out_ += "else:";
+    end_line();
+    block(inner->orelse);
+  }
+  if (!stmt->final.empty() || stmt->handlers.empty()) {
+    begin_line();
+    out_ += "finally:";
+    end_line();
+    block(stmt->final);
+  }
+}
+
+void Printer::with_statement(const Stmt* stmt) {
+  begin_line();
+  out_ += stmt->is_async ? "async with " : "with ";
+  bool first = true;
+  for (;;) {
+    mark(stmt->at);
+    for (const WithItem& item : stmt->withs) {
+      if (!first) out_ += ", ";
+      first = false;
+      expr(item.context, kPrecTest);
+      if (item.target != nullptr) {
+        out_ += " as ";
+        expr(item.target, kPrecTest);
+      }
+    }
+    if (stmt->body.size() != 1) break;
+    const Stmt* inner = stmt->body[0];
+    if (inner->kind != StmtKind::kWith || inner->is_async != stmt->is_async || inner->at == nullptr || stmt->at == nullptr ||
+        inner->at->position.line != stmt->at->position.line) {
+      break;
+    }
+    stmt = inner;
+  }
+  out_ += ':';
+  end_line();
+  block(stmt->body);
+}
+
+void Printer::import_names(const std::vector<Alias>& names, bool dotted) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) out_ += ", ";
+    out_ += dotted || names[i].name == "*" ? names[i].name : identifier(names[i].name);
+    if (!names[i].as.empty()) out_ += " as " + unmangled(names[i].as);
+  }
+}
+
+void Printer::match_statement(const Stmt*) { no_form("a match statement"); }
+void Printer::pattern(const Pattern*, int) {}
+
+void Printer::statement(const Stmt* stmt) {
+  switch (stmt->kind) {
+    case StmtKind::kFunction:
+      definition(stmt);
+      return;
+    case StmtKind::kClass:
+      class_definition(stmt);
+      return;
+    case StmtKind::kIf:
+      if_statement(stmt);
+      return;
+    case StmtKind::kTry:
+      try_statement(stmt);
+      return;
+    case StmtKind::kWith:
+      with_statement(stmt);
+      return;
+    case StmtKind::kMatch:
+      match_statement(stmt);
+      return;
+    case StmtKind::kNop:
+    case StmtKind::kDropIterator:
+      return;
+    default:
+      break;
+  }
+  begin_line();
+  mark(stmt->at);
+  switch (stmt->kind) {
+    case StmtKind::kExpression:
+      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? static_cast<int>(kPrecTuple)
+                        : stmt->value->kind == ExprKind::kYield || stmt->value->kind == ExprKind::kYieldFrom
+                            ? static_cast<int>(kPrecNamed)
+                            : static_cast<int>(kPrecTuple));
+      break;
+    case StmtKind::kAssign:
+      for (const Expr* target : stmt->targets) {
+        expr(target, kPrecTuple);
+        out_ += " = ";
+      }
+      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+      break;
+    case StmtKind::kAugmented:
+      expr(stmt->targets[0], kPrecAtom);
+      out_ += ' ';
+      out_ += kBinaryText[stmt->op];
+      out_ += "= ";
+      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+      break;
+    case StmtKind::kAnnotated:
+      expr(stmt->targets[0], kPrecAtom);
+      out_ += ": ";
+      annotation(stmt->annotation);
+      if (stmt->value != nullptr) {
+        out_ += " = ";
+        expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+      }
+      break;
+    case StmtKind::kReturn:
+      out_ += "return";
+      if (stmt->value != nullptr) {
+        out_ += ' ';
+        expr(stmt->value, kPrecTuple);
+      }
+      break;
+    case StmtKind::kRaise:
+      out_ += "raise";
+      if (stmt->value != nullptr) {
+        out_ += ' ';
+        expr(stmt->value, kPrecTest);
+      }
+      if (stmt->cause != nullptr) {
+        out_ += " from ";
+        expr(stmt->cause, kPrecTest);
+      }
+      break;
+    case StmtKind::kDelete:
+      out_ += "del ";
+      items(stmt->targets, 0, kPrecTest);
+      break;
+    case StmtKind::kPass:
+      out_ += "pass";
+      break;
+    case StmtKind::kWhile:
+      out_ += "while ";
+      if (stmt->value != nullptr) {
+        expr(stmt->value, kPrecNamed);
+      } else {
+        out_ += "True";
+      }
+      out_ += ':';
+      end_line();
+      block(stmt->body);
+      if (stmt->orelse.empty()) return;
+      begin_line();
+      out_ += "else:";
+      end_line();
+      block(stmt->orelse);
+      return;
+    case StmtKind::kFor:
+      out_ += stmt->is_async ? "async for " : "for ";
+      expr(stmt->targets[0], kPrecTuple);
+      out_ += " in ";
+      expr(stmt->value, kPrecTest);
+      out_ += ':';
+      end_line();
+      block(stmt->body);
+      if (stmt->orelse.empty()) return;
+      begin_line();
+      out_ += "else:";
+      end_line();
+      block(stmt->orelse);
+      return;
+    case StmtKind::kImport:
+      out_ += "import ";
+      import_names(stmt->names, true);
+      break;
+    case StmtKind::kImportFrom:
+      out_ += "from " + std::string(static_cast<size_t>(stmt->number), '.') + stmt->text + " import ";
+      import_names(stmt->names, false);
+      break;
+    case StmtKind::kGlobal:
+    case StmtKind::kNonlocal:
+      out_ += stmt->kind == StmtKind::kGlobal ? "global " : "nonlocal ";
+      for (size_t i = 0; i < stmt->names.size(); ++i) {
+        if (i > 0) out_ += ", ";
+        out_ += unmangled(stmt->names[i].name);
+      }
+      break;
+    case StmtKind::kAssert:
+      out_ += "assert ";
+      expr(stmt->value, kPrecTest);
+      if (stmt->cause != nullptr) {
+        out_ += ", ";
+        expr(stmt->cause, kPrecTest);
+      }
+      break;
+    case StmtKind::kBreak:
+      out_ += "break";
+      break;
+    case StmtKind::kContinue:
+      out_ += "continue";
+      break;
+    default:
+      no_form("a statement of an unknown kind");
+  }
+  end_line();
+}
+
+void Printer::function(const Function& f) {
+  function_ = &f;
+  Stmt stmt;
+  stmt.function = const_cast<Function*>(&f);
+  switch (static_cast<CodeKind>(f.kind)) {
+    case CodeKind::kFunction:
+      definition(&stmt);
+      return;
+    case CodeKind::kClass:
+      class_definition(&stmt);
+      return;
+    case CodeKind::kModule:
+      body(f.body, &f);
+      return;
+    case CodeKind::kLambda: {
+      Expr made;
+      made.kind = ExprKind::kFunction;
+      made.function = stmt.function;
+      expr(&made, kPrecTest);
+      end_line();
+      return;
+    }
+    case CodeKind::kComprehension:
+      break;
+  }
+}
+
+Decompiled Printer::take() {
+  Decompiled result;
+  result.source = std::move(out_);
+  result.structured = true;
+  result.bindings = std::move(bindings_);
+  std::map<std::pair<int, const Function*>, std::pair<std::set<int32_t>, std::set<int>>> lines;
+  for (const Mark& mark : marks_) {
+    auto& [offsets, originals] = lines[{mark.line, mark.function}];
+    offsets.insert(mark.offset);
+    if (mark.original > 0) originals.insert(mark.original);
+  }
+  for (const auto& [key, value] : lines) {
+    LineEntry entry;
+    entry.line = key.first;
+    if (key.second != nullptr) entry.qualname = key.second->qualname;
+    entry.offsets.assign(value.first.begin(), value.first.end());
+    entry.lines.assign(value.second.begin(), value.second.end());
+    result.line_map.push_back(std::move(entry));
+  }
+  return result;
+}
+
+}  // namespace pellucid::decompile

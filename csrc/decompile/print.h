@@ -1,0 +1,106 @@
+// From syntax trees to source text with no more parentheses than Python needs, and the map from its lines back to bytecode. Knows
+// nothing of bytecode but where a node came from.
+#pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "decompile/ast.h"
+#include "decompile/decompile.h"
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+
+enum Precedence : uint8_t {
+  kPrecNamed,
+  kPrecTuple,  // also yield
+  kPrecTest,   // lambda, conditional expression
+  kPrecOr,
+  kPrecAnd,
+  kPrecNot,
+  kPrecCompare,
+  kPrecBitOr,
+  kPrecBitXor,
+  kPrecBitAnd,
+  kPrecShift,
+  kPrecSum,
+  kPrecTerm,
+  kPrecUnary,
+  kPrecPower,
+  kPrecAwait,
+  kPrecAtom,
+};
+
+class Printer {
+ public:
+  explicit Printer(int version) : version_(version) {}
+  void function(const Function& function);  // a whole unit
+  Decompiled take();
+
+ private:
+  struct Mark {
+    int line;
+    const Function* function;
+    int32_t offset;
+    int original;
+  };
+
+  // print.cpp
+  void statement(const Stmt* stmt);
+  void body(const Stmts& stmts, const Function* function);
+  void block(const Stmts& stmts, const Function* function = nullptr);
+  void definition(const Stmt* stmt);
+  void class_definition(const Stmt* stmt);
+  void if_statement(const Stmt* stmt);
+  void try_statement(const Stmt* stmt);
+  void with_statement(const Stmt* stmt);
+  void match_statement(const Stmt* stmt);
+  void pattern(const Pattern* pattern, int level);
+  void import_names(const std::vector<Alias>& names, bool dotted);
+  void docstring(const Function& function);
+  void parameters(const Function& function, bool annotated);
+  void type_parameters(const Function& function);
+  void annotation(const Expr* expr);
+  void begin_line();
+  void end_line();
+  void mark(const bytecode::Instruction* at);
+
+  // print_expr.cpp
+  void expr(const Expr* expr, int least);
+  void expr_inner(const Expr* expr);
+  int precedence(const Expr* expr) const;
+  void items(const Exprs& items, size_t from, int least);
+  void tuple(const Exprs& items, bool bare);
+  void call(const Expr* expr);
+  void subscript(const Expr* index);
+  void subscript_item(const Expr* item);
+  void slice(const Expr* expr);
+  void lambda(const Expr* expr);
+  void comprehension(const Expr* expr);
+  void clauses(const Expr* expr);
+  void boolean(const Expr* expr);
+  void constant(PyObject* object, int least);
+  int constant_precedence(PyObject* object) const;
+  void joined(const Expr* expr);
+  bool joined_pieces(const Expr* expr, const std::string& quote, bool spec, std::string* out, bool* clash);
+  std::string text_of(const Expr* expr, int least);
+  std::string repr(PyObject* object);
+  std::string bound(PyObject* object);
+  std::string identifier(const std::string& name);
+  std::string unmangled(const std::string& name);
+
+  int version_;
+  std::string out_;
+  int line_ = 1;
+  int indent_ = 0;
+  int depth_ = 0;
+  const Function* function_ = nullptr;
+  std::string class_name_;
+  std::vector<Mark> marks_;
+  std::vector<Binding> bindings_;
+  std::unordered_map<std::string, std::string> renamed_;
+  std::map<PyObject*, std::string> objects_;
+};
+
+}  // namespace pellucid::decompile

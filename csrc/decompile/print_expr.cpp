@@ -1,0 +1,595 @@
+// Prints expressions. What is printed compiles to the tree it was printed from; parentheses stand only where the grammar needs them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "decompile/print.h"
+
+namespace pellucid::decompile {
+namespace {
+
+constexpr std::array kBinaryText{"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
+constexpr std::array kBinaryLevel{kPrecSum,   kPrecBitAnd, kPrecTerm,  kPrecShift, kPrecTerm, kPrecTerm,  kPrecTerm,
+                                  kPrecBitOr, kPrecPower,  kPrecShift, kPrecSum,   kPrecTerm, kPrecBitXor};
+constexpr std::array kUnaryText{"+", "-", "~", "not "};
+constexpr std::array kCompareText{"<", "<=", "==", "!=", ">", ">=", "in", "not in", "is", "is not"};
+
+const std::set<std::string>& keywords() {
+  static const std::set<std::string> kWords{"False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+                                            "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+                                            "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+                                            "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+  return kWords;
+}
+
+bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
+
+// Whether `not` in front of it would compile to the opposite comparison.
+bool turns_around(const Expr* expr) {
+  return expr->kind == ExprKind::kCompare && expr->ops.size() == 1 && expr->ops[0] >= kIn && expr->number == 0;
+}
+
+bool is_not(const Expr* expr) { return expr->kind == ExprKind::kUnary && expr->op == kNot; }
+
+}  // namespace
+
+std::string Printer::repr(PyObject* object) {
+  const py::Ref text = py::Ref::steal(PyObject_Repr(object));
+  if (!text) {
+    PyErr_Clear();
+    no_form("a constant that has no text");
+  }
+  return utf8(text.get());
+}
+
+// The name under which an object without a literal is handed to the source.
+std::string Printer::bound(PyObject* object) {
+  const auto [found, added] = objects_.insert({object, ""});
+  if (added) {
+    found->second = "__object_" + std::to_string(objects_.size() - 1);
+    bindings_.push_back({found->second, py::Ref::share(object), false});
+  }
+  return found->second;
+}
+
+std::string Printer::identifier(const std::string& name) {
+  const auto found = renamed_.find(name);
+  if (found != renamed_.end()) return found->second;
+  const py::Ref text = py::Ref::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogatepass"));
+  if (!text) {
+    PyErr_Clear();
+    no_form("a name that is no text");
+  }
+  std::string chosen = name;
+  if (PyUnicode_IsIdentifier(text.get()) != 1 || keywords().count(name) != 0) {
+    chosen = "__name_" + std::to_string(bindings_.size());
+    bindings_.push_back({chosen, text, true});
+  }
+  renamed_[name] = chosen;
+  return chosen;
+}
+
+// Inside of class C the compiler makes _C__x of __x.
+std::string Printer::unmangled(const std::string& name) {
+  if (!class_name_.empty() && name.size() > class_name_.size() + 3 && name[0] == '_' &&
+      name.compare(1, class_name_.size(), class_name_) == 0 && name.compare(1 + class_name_.size(), 2, "__") == 0 &&
+      !name.ends_with("__") && name.find('.') == std::string::npos) {
+    return identifier(name.substr(1 + class_name_.size()));
+  }
+  return identifier(name);
+}
+
+int Printer::constant_precedence(PyObject* object) const {
+  if (PyLong_CheckExact(object)) {
+    int overflow = 0;
+    const long value = PyLong_AsLongAndOverflow(object, &overflow);
+    return overflow < 0 || (overflow == 0 && value < 0) ? kPrecUnary : kPrecAtom;
+  }
+  if (PyFloat_CheckExact(object)) {
+    const double value = PyFloat_AS_DOUBLE(object);
+    if (std::isnan(value)) return kPrecTerm;
+    return std::signbit(value) ? kPrecUnary : kPrecAtom;
+  }
+  if (PyComplex_CheckExact(object)) {
+    const Py_complex value = PyComplex_AsCComplex(object);
+    if (value.real == 0 && !std::signbit(value.real)) return std::signbit(value.imag) ? kPrecUnary : kPrecAtom;
+    return kPrecSum;
+  }
+  if (PyTuple_CheckExact(object)) return kPrecAtom;
+  return kPrecAtom;
+}
+
+void Printer::constant(PyObject* object, int least) {
+  if (PyTuple_CheckExact(object)) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(object);
+    const bool bare = least <= kPrecTuple && size > 0;
+    if (!bare) out_ += '(';
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (i > 0) out_ += ", ";
+      constant(PyTuple_GET_ITEM(object, i), kPrecTest);
+    }
+    if (size == 1) out_ += ',';
+    if (!bare) out_ += ')';
+    return;
+  }
+  const bool wrap = constant_precedence(object) < least;
+  if (wrap) out_ += '(';
+  if (PyFloat_CheckExact(object)) {
+    const double value = PyFloat_AS_DOUBLE(object);
+    if (std::isinf(value)) {
+      out_ += value > 0 ? "1e309" : "-1e309";
+    } else if (std::isnan(value)) {
+      out_ += "1e309 * 0";
+    } else {
+      out_ += repr(object);
+    }
+  } else if (PyComplex_CheckExact(object)) {
+    const Py_complex value = PyComplex_AsCComplex(object);
+    const auto part = [&](double number) {
+      const py::Ref boxed = py::Ref::steal(PyFloat_FromDouble(number));
+      if (!boxed) no_form("memory");
+      constant(boxed.get(), kPrecNamed);
+    };
+    if (value.real != 0 || std::signbit(value.real)) {
+      part(value.real);
+      if (!std::signbit(value.imag)) out_ += '+';
+    }
+    part(value.imag);
+    out_ += 'j';
+  } else if (PyFrozenSet_CheckExact(object)) {
+    const py::Ref list = py::Ref::steal(PySequence_List(object));
+    if (!list) {
+      PyErr_Clear();
+      no_form("a constant that cannot be read");
+    }
+    if (PyList_GET_SIZE(list.get()) == 0) {
+      out_ += bound(object);
+    } else {
+      out_ += '{';
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+        if (i > 0) out_ += ", ";
+        // Kept alive by the frozenset.
+        constant(PyList_GET_ITEM(list.get(), i), kPrecTest);
+      }
+      out_ += '}';
+    }
+  } else if (PyLong_CheckExact(object) && _PyLong_NumBits(object) > 12000) {
+    const py::Ref text = py::Ref::steal(PyNumber_ToBase(object, 16));
+    if (!text) {
+      PyErr_Clear();
+      no_form("a number that has no text");
+    }
+    out_ += utf8(text.get());
+  } else if (object == Py_Ellipsis) {
+    out_ += "...";
+  } else if (object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyUnicode_CheckExact(object) ||
+             PyBytes_CheckExact(object)) {
+    out_ += repr(object);
+  } else {
+    out_ += bound(object);
+  }
+  if (wrap) out_ += ')';
+}
+
+int Printer::precedence(const Expr* e) const {
+  switch (e->kind) {
+    case ExprKind::kConst:
+      return constant_precedence(e->object);
+    case ExprKind::kNamed:
+      return kPrecNamed;
+    case ExprKind::kTuple:
+      return kPrecTuple;
+    case ExprKind::kYield:
+    case ExprKind::kYieldFrom:
+      return kPrecNamed;
+    case ExprKind::kLambda:
+    case ExprKind::kFunction:
+    case ExprKind::kConditional:
+      return kPrecTest;
+    case ExprKind::kBool:
+      return e->op == kOr ? kPrecOr : kPrecAnd;
+    case ExprKind::kUnary:
+      return e->op == kNot ? kPrecNot : kPrecUnary;
+    case ExprKind::kCompare:
+      return kPrecCompare;
+    case ExprKind::kBinary:
+      return kBinaryLevel[e->op];
+    case ExprKind::kAwait:
+      return kPrecAwait;
+    case ExprKind::kStarred:
+      return kPrecTuple;
+    default:
+      return kPrecAtom;
+  }
+}
+
+void Printer::expr(const Expr* e, int least) {
+  if (++depth_ > 1000) no_form("it is nested too deeply");
+  if (e->kind == ExprKind::kConst) {
+    mark(e->at);
+    constant(e->object, least);
+  } else if (e->kind == ExprKind::kTuple) {
+    mark(e->at);
+    tuple(e->items, least <= kPrecTuple);
+  } else {
+    const bool wrap = precedence(e) < least && e->kind != ExprKind::kStarred;
+    if (wrap) out_ += '(';
+    mark(e->at);
+    expr_inner(e);
+    if (wrap) out_ += ')';
+  }
+  --depth_;
+}
+
+void Printer::items(const Exprs& list, size_t from, int least) {
+  for (size_t i = from; i < list.size(); ++i) {
+    if (i > from) out_ += ", ";
+    expr(list[i], least);
+  }
+}
+
+void Printer::tuple(const Exprs& list, bool bare) {
+  if (list.empty()) bare = false;
+  if (!bare) out_ += '(';
+  items(list, 0, bare ? kPrecTest : kPrecTest);
+  if (list.size() == 1) out_ += ',';
+  if (!bare) out_ += ')';
+}
+
+// Jumps say nothing of `not (a or b)` against `not a and not b`. The compiler turns `not a in b` around, so where such a test was not
+// turned it stood in the first form.
+void Printer::boolean(const Expr* e) {
+  const int level = e->op == kOr ? kPrecOr : kPrecAnd;
+  const char* text = e->op == kOr ? " or " : " and ";
+  const char* other = e->op == kOr ? " and " : " or ";
+  size_t i = 0;
+  bool first = true;
+  while (i < e->items.size()) {
+    if (!first) out_ += text;
+    first = false;
+    size_t end = i;
+    bool turned = false;
+    while (end < e->items.size() && is_not(e->items[end])) turned |= turns_around(e->items[end++]->items[0]);
+    if (turned && end - i > 1 && e->number == 1) {
+      out_ += "not (";
+      for (size_t k = i; k < end; ++k) {
+        if (k > i) out_ += other;
+        expr(e->items[k]->items[0], e->op == kOr ? kPrecAnd + 1 : kPrecOr + 1);
+      }
+      out_ += ')';
+      i = end;
+      continue;
+    }
+    expr(e->items[i++], level + 1);
+  }
+}
+
+void Printer::expr_inner(const Expr* e) {
+  switch (e->kind) {
+    case ExprKind::kName:
+      out_ += unmangled(e->text);
+      return;
+    case ExprKind::kAttribute: {
+      const Expr* object = e->items[0];
+      const bool number =
+          object->kind == ExprKind::kConst && PyLong_CheckExact(object->object) && constant_precedence(object->object) == kPrecAtom;
+      if (number) out_ += '(';
+      expr(object, kPrecAtom);
+      if (number) out_ += ')';
+      out_ += '.';
+      const std::string name = unmangled(e->text);
+      if (name != e->text && bindings_.size() > 0 && bindings_.back().renamed && bindings_.back().name == name)
+        no_form("an attribute that is no identifier");
+      out_ += name;
+      return;
+    }
+    case ExprKind::kSubscript:
+      expr(e->items[0], kPrecAtom);
+      out_ += '[';
+      subscript(e->items[1]);
+      out_ += ']';
+      return;
+    case ExprKind::kSlice:  // outside of a subscript: slice objects that a tuple index holds
+      slice(e);
+      return;
+    case ExprKind::kCall:
+      call(e);
+      return;
+    case ExprKind::kKeyword:
+      out_ += e->text.empty() ? "**" : identifier(e->text) + "=";
+      expr(e->items[0], e->text.empty() ? static_cast<int>(kPrecTest) : static_cast<int>(kPrecTest));
+      return;
+    case ExprKind::kStarred:
+      out_ += '*';
+      expr(e->items[0], kPrecBitOr);
+      return;
+    case ExprKind::kBinary: {
+      const int level = kBinaryLevel[e->op];
+      const bool power = e->op == kPower;
+      expr(e->items[0], power ? level + 1 : level);
+      out_ += ' ';
+      out_ += kBinaryText[e->op];
+      out_ += ' ';
+      expr(e->items[1], power ? static_cast<int>(kPrecUnary) : level + 1);
+      return;
+    }
+    case ExprKind::kUnary:
+      out_ += kUnaryText[e->op];
+      expr(e->items[0], e->op == kNot ? kPrecNot : kPrecUnary);
+      return;
+    case ExprKind::kBool:
+      boolean(e);
+      return;
+    case ExprKind::kCompare:
+      expr(e->items[0], kPrecBitOr);
+      for (size_t i = 0; i < e->ops.size(); ++i) {
+        out_ += ' ';
+        out_ += kCompareText[e->ops[i]];
+        out_ += ' ';
+        expr(e->items[i + 1], kPrecBitOr);
+      }
+      return;
+    case ExprKind::kConditional:
+      expr(e->items[1], kPrecOr);
+      out_ += " if ";
+      expr(e->items[0], kPrecOr);
+      out_ += " else ";
+      expr(e->items[2], kPrecTest);
+      return;
+    case ExprKind::kList:
+      out_ += '[';
+      items(e->items, 0, kPrecTest);
+      out_ += ']';
+      return;
+    case ExprKind::kSet:
+      if (e->items.empty()) no_form("an empty set display");
+      out_ += '{';
+      items(e->items, 0, kPrecTest);
+      out_ += '}';
+      return;
+    case ExprKind::kDict:
+      out_ += '{';
+      for (size_t i = 0; i + 1 < e->items.size(); i += 2) {
+        if (i > 0) out_ += ", ";
+        if (e->items[i] == nullptr) {
+          out_ += "**";
+          expr(e->items[i + 1], kPrecBitOr);
+        } else {
+          expr(e->items[i], kPrecTest);
+          out_ += ": ";
+          expr(e->items[i + 1], kPrecTest);
+        }
+      }
+      out_ += '}';
+      return;
+    case ExprKind::kFunction:
+      lambda(e);
+      return;
+    case ExprKind::kComprehension:
+      comprehension(e);
+      return;
+    case ExprKind::kJoined:
+    case ExprKind::kFormatted:
+      joined(e);
+      return;
+    case ExprKind::kYield:
+      out_ += "yield";
+      if (!e->items.empty() && !is_none(e->items[0])) {
+        out_ += ' ';
+        expr(e->items[0], kPrecTuple);
+      }
+      return;
+    case ExprKind::kYieldFrom:
+      out_ += "yield from ";
+      expr(e->items[0], kPrecTest);
+      return;
+    case ExprKind::kAwait:
+      if (e->op != 0) no_form("a value that is never awaited");
+      out_ += "await ";
+      expr(e->items[0], kPrecAtom);
+      return;
+    case ExprKind::kNamed:
+      expr(e->items[0], kPrecAtom);
+      out_ += " := ";
+      expr(e->items[1], kPrecTest);
+      return;
+    case ExprKind::kAssertion:
+      no_form("AssertionError outside of an assert statement");
+    default:
+      no_form("a value that no expression makes");
+  }
+}
+
+void Printer::subscript(const Expr* index) {
+  if (index->kind == ExprKind::kSlice) {
+    slice(index);
+  } else if (index->kind == ExprKind::kTuple && !index->items.empty()) {
+    bool bare = true;
+    if (version_ < 311) {
+      for (const Expr* item : index->items) bare &= item->kind != ExprKind::kStarred;
+    }
+    if (!bare) out_ += '(';
+    for (size_t i = 0; i < index->items.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      subscript_item(index->items[i]);
+    }
+    if (index->items.size() == 1) out_ += ',';
+    if (!bare) out_ += ')';
+  } else {
+    expr(index, index->kind == ExprKind::kConst ? kPrecTuple : kPrecTest);
+  }
+}
+
+void Printer::subscript_item(const Expr* item) {
+  if (item->kind == ExprKind::kSlice) {
+    slice(item);
+  } else {
+    expr(item, kPrecTest);
+  }
+}
+
+void Printer::slice(const Expr* e) {
+  if (e->items[0] != nullptr) expr(e->items[0], kPrecTest);
+  out_ += ':';
+  if (e->items[1] != nullptr) expr(e->items[1], kPrecTest);
+  if (e->items[2] != nullptr) {
+    out_ += ':';
+    if (!is_none(e->items[2])) expr(e->items[2], kPrecTest);
+  }
+}
+
+void Printer::call(const Expr* e) {
+  expr(e->items[0], kPrecAtom);
+  out_ += '(';
+  if (e->items.size() == 2 && e->items[1]->kind == ExprKind::kComprehension &&
+      e->items[1]->op == static_cast<uint8_t>(CompKind::kGenerator)) {
+    clauses(e->items[1]);
+  } else {
+    for (size_t i = 1; i < e->items.size(); ++i) {
+      if (i > 1) out_ += ", ";
+      const Expr* arg = e->items[i];
+      if (arg->kind == ExprKind::kStarred) {
+        out_ += '*';
+        expr(arg->items[0], kPrecTest);
+      } else {
+        expr(arg, arg->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
+      }
+    }
+  }
+  out_ += ')';
+}
+
+void Printer::lambda(const Expr* e) {
+  if (e->function->result == nullptr) no_form("a function that is no statement");
+  out_ += "lambda";
+  const size_t before = out_.size();
+  out_ += ' ';
+  parameters(*e->function, false);
+  if (out_.size() == before + 1) out_.pop_back();
+  out_ += ": ";
+  const Function* outer = function_;
+  function_ = e->function;
+  expr(e->function->result, kPrecTest);
+  function_ = outer;
+}
+
+void Printer::clauses(const Expr* e) {
+  if (e->op == static_cast<uint8_t>(CompKind::kDict)) {
+    if (e->items.size() != 2) no_form("a comprehension without an element");
+    expr(e->items[0], kPrecTest);
+    out_ += ": ";
+    expr(e->items[1], kPrecTest);
+  } else {
+    if (e->items.size() != 1) no_form("a comprehension without an element");
+    expr(e->items[0], e->items[0]->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
+  }
+  for (const Clause& clause : e->clauses) {
+    out_ += clause.is_async ? " async for " : " for ";
+    expr(clause.target, kPrecTuple);
+    out_ += " in ";
+    expr(clause.iterable, kPrecOr);
+    for (const Expr* condition : clause.conditions) {
+      out_ += " if ";
+      expr(condition, kPrecOr);
+    }
+  }
+}
+
+void Printer::comprehension(const Expr* e) {
+  const auto kind = static_cast<CompKind>(e->op);
+  const Function* outer = function_;
+  out_ += kind == CompKind::kList ? '[' : kind == CompKind::kGenerator ? '(' : '{';
+  clauses(e);
+  out_ += kind == CompKind::kList ? ']' : kind == CompKind::kGenerator ? ')' : '}';
+  function_ = outer;
+}
+
+std::string Printer::text_of(const Expr* e, int least) {
+  std::string saved;
+  std::swap(saved, out_);
+  expr(e, least);
+  std::swap(saved, out_);
+  return saved;
+}
+
+// Appends the pieces of an f-string in `quote`. Sets `clash` where an expression holds what a string in these quotes may not hold.
+bool Printer::joined_pieces(const Expr* e, const std::string& quote, bool spec, std::string* out, bool* clash) {
+  Exprs parts{const_cast<Expr*>(e)};
+  if (e->kind == ExprKind::kJoined) parts = e->items;
+  for (const Expr* part : parts) {
+    if (part->kind == ExprKind::kConst && PyUnicode_Check(part->object)) {
+      // repr() escapes what must be escaped; quotes are put right here.
+      std::string text = repr(part->object);
+      const char used = text[0];
+      text = text.substr(1, text.size() - 2);
+      std::string made;
+      for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (c == '\\' && i + 1 < text.size()) {
+          if (text[i + 1] == used) {
+            made += text[++i];
+            if (made.back() == quote[0]) made.insert(made.size() - 1, "\\");
+          } else {
+            made += c;
+            made += text[++i];
+          }
+        } else if (c == '{' || c == '}') {
+          made += c;
+          made += c;
+        } else if (c == quote[0]) {
+          made += '\\';
+          made += c;
+        } else {
+          made += c;
+        }
+      }
+      if (spec && version_ < 312 && made.find('\\') != std::string::npos) *clash = true;
+      *out += made;
+      continue;
+    }
+    if (part->kind == ExprKind::kJoined) {
+      joined_pieces(part, quote, spec, out, clash);
+      continue;
+    }
+    if (part->kind != ExprKind::kFormatted) no_form("a part of an f-string that is none");
+    std::string text = text_of(part->items[0], kPrecTest);
+    if (part->items[0]->kind == ExprKind::kFunction || text.find(":=") != std::string::npos) text = "(" + text + ")";
+    // A lambda's colon would begin the format.
+    if (part->items[0]->kind == ExprKind::kConditional && text.find("lambda") != std::string::npos) text = "(" + text + ")";
+    if (version_ < 312 &&
+        (text.find('\\') != std::string::npos || text.find(quote) != std::string::npos || text.find('#') != std::string::npos)) {
+      *clash = true;
+    }
+    if (quote.size() == 1 && text.find('\n') != std::string::npos) *clash = true;
+    *out += '{';
+    if (text[0] == '{') *out += ' ';
+    *out += text;
+    if (text.back() == '}') *out += ' ';
+    if (part->op != 0) {
+      *out += '!';
+      *out += part->op == 1 ? 's' : part->op == 2 ? 'r' : 'a';
+    }
+    if (part->items.size() > 1) {
+      *out += ':';
+      joined_pieces(part->items[1], quote, true, out, clash);
+    }
+    *out += '}';
+  }
+  return true;
+}
+
+void Printer::joined(const Expr* e) {
+  for (const char* quote : {"'", "\"", "\"\"\"", "'''"}) {
+    std::string made = std::string("f") + quote;
+    bool clash = false;
+    joined_pieces(e, quote, false, &made, &clash);
+    if (clash) continue;
+    out_ += made + quote;
+    return;
+  }
+  no_form("an f-string whose expressions cannot stand in one");
+}
+
+}  // namespace pellucid::decompile

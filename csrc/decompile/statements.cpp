@@ -1,0 +1,426 @@
+// Sequences of nodes and the statements that conditions and loops make of them. What follows a branch is the block where its arms meet,
+// what follows a loop the block that its exits lead to; it is placed once, behind the statement.
+#include <algorithm>
+
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+bool spans(const Instruction* in, int width) {
+  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
+         in->position.end_column - in->position.column == width;
+}
+
+const Stmt* last_of(const Stmts& stmts) {
+  for (size_t i = stmts.size(); i-- > 0;) {
+    if (stmts[i]->kind != StmtKind::kNop && stmts[i]->kind != StmtKind::kLeave) return stmts[i];
+  }
+  return nullptr;
+}
+
+bool only_nops(const Stmts& stmts) {
+  return std::all_of(stmts.begin(), stmts.end(), [](const Stmt* stmt) { return stmt->kind == StmtKind::kNop; });
+}
+
+// `raise AssertionError` as assert makes it.
+const Stmt* failed_assertion(const Stmts& body) {
+  const Stmt* found = nullptr;
+  for (const Stmt* stmt : body) {
+    if (stmt->kind == StmtKind::kNop) continue;
+    if (found != nullptr) return nullptr;
+    found = stmt;
+  }
+  if (found == nullptr || found->kind != StmtKind::kRaise || found->value == nullptr || found->cause != nullptr) return nullptr;
+  const Expr* value = found->value;
+  if (value->kind == ExprKind::kAssertion) return found;
+  return value->kind == ExprKind::kCall && value->items.size() == 2 && value->items[0]->kind == ExprKind::kAssertion ? found : nullptr;
+}
+
+}  // namespace
+
+// Whether going to `to` leaves the sequence: by reaching what follows it, or by the next round or the end of the loop around it.
+bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls) {
+  const int target = flow_.resolve(to);
+  const int behind = next >= 0 ? flow_.resolve(next) : -1;
+  const auto add = [&](StmtKind kind) {
+    Stmt* made = arena_.stmt(kind);
+    made->at = jump_at;
+    made->order = ++clock_;
+    made->explicit_jump = true;
+    out->push_back(made);
+  };
+  // A block that only jumps may be a `break` or `continue` that stands in the source.
+  const Instruction* jump = jump_at;
+  for (int b = to; !spans(jump, 8) && !spans(jump, 5) && b != target && b != next; b = flow_.blocks[at(b)].fall) {
+    for (int i = flow_.blocks[at(b)].start; i < flow_.blocks[at(b)].end; ++i) {
+      if (flow_.ins[at(i)].position.line >= 0) jump = &flow_.ins[at(i)];
+    }
+  }
+  if (!loops_.empty()) {
+    const Loop& loop = loops_.back();
+    if (target == loop.header && (spans(jump, 8) || target != behind)) {
+      add(StmtKind::kContinue);
+      return true;
+    }
+    if (loop.follow >= 0 && target == flow_.resolve(loop.follow) && target != behind) {
+      add(StmtKind::kBreak);
+      return true;
+    }
+  }
+  if (to == next || (behind >= 0 && target == behind)) {
+    *falls = true;
+    return true;
+  }
+  return false;
+}
+
+Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* falls) {
+  DepthGuard guard(session_);
+  Stmts out;
+  const Instruction* jump_at = nullptr;
+  bool first = true;
+  while (block >= 0) {
+    if (leave(block, jump_at, next, &out, falls)) break;
+    const Block& b = flow_.blocks[at(block)];
+    if (barrier_[at(block)] != 0) no_form("a jump to code that follows an outer statement");
+    jump_at = nullptr;
+    if (const int entered = entered_region(region, block); entered >= 0) {
+      first = false;
+      if (flow_.regions[at(entered)].kind == RegionKind::kNameCleanup || flow_.regions[at(entered)].kind == RegionKind::kComprehension) {
+        region = entered;  // nothing of its own stands in the source
+        continue;
+      }
+      block = make_try(entered, block, &stack, &out, next, falls);
+      continue;
+    }
+    mark_leaving(region, block, &out);
+    if (b.header && cached_.find(block) == cached_.end()) {
+      region = b.region;
+      block = make_loop(block, &stack, &out, next, falls);
+      first = false;
+      continue;
+    }
+    if (!first && placed_[at(block)] != 0 && cached_.find(block) == cached_.end()) no_form("code reached in two ways");
+    first = false;
+    Node* node = node_at(block, stack);
+    out.insert(out.end(), node->stmts.begin(), node->stmts.end());
+    region = flow_.blocks[at(node->last)].region;
+    stack = node->stack;
+    if (node->end == End::kStop) break;
+    if (node->end == End::kGo) {
+      block = node->to;
+      jump_at = node->jump_at;
+    } else {
+      block = make_if(*node, &out, next, falls);
+    }
+  }
+  settle(out);
+  return out;
+}
+
+// The block where the branches that start in `blocks` meet again: the one they dominate without it being part of a single branch.
+int Structurer::merge_of(const std::vector<int>& blocks, int next) const {
+  int best = -1;
+  for (int b : blocks) {
+    for (int c : flow_.blocks[at(b)].dominated) {
+      const Block& candidate = flow_.blocks[at(c)];
+      if (candidate.handler || barrier_[at(c)] != 0 || placed_[at(c)] != 0 || c == next) continue;
+      const int forward = edges_[at(c)] - static_cast<int>(candidate.back_edges.size());
+      if (forward < 2) continue;
+      if (best < 0 || candidate.order > flow_.blocks[at(best)].order) best = c;
+    }
+  }
+  return best;
+}
+
+int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
+  if (node.keep) no_form("a value that stays on the stack in one branch only");
+  if (node.test->kind == ExprKind::kExceptionMatch) no_form("a test for an exception outside of a handler");
+  const int region = flow_.blocks[at(node.last)].region;
+  const int merge = merge_of(node.blocks, next);
+  const int behind = merge >= 0 ? merge : next;
+  if (merge >= 0) ++barrier_[at(merge)];
+  Stmt* made = arena_.stmt(StmtKind::kIf);
+  made->value = node.test;
+  made->at = node.test->at;
+  made->order = ++clock_;
+  bool then_falls = false, else_falls = false;
+  const int jump = node.jump;
+  const Exprs stack = node.stack;
+  made->body = sequence(node.fall, stack, behind, region, &then_falls);
+  int follow = merge;
+  if (const Stmt* failed = failed_assertion(made->body); failed != nullptr) {
+    made->kind = StmtKind::kAssert;
+    made->value = negate(node.test, node.test->at);
+    made->body.clear();
+    if (failed->value->kind == ExprKind::kCall) made->cause = failed->value->items[1];
+    if (merge >= 0) {
+      --barrier_[at(merge)];
+      if (jump != merge) no_form("an assertion that goes on elsewhere");
+    }
+    out->push_back(made);
+    return jump;
+  }
+  bool skips = false;
+  if (behind >= 0 && (jump == behind || flow_.resolve(jump) == flow_.resolve(behind))) {
+    // No else, unless there stands a `continue`.
+    Stmts otherwise;
+    leave(jump, nullptr, behind, &otherwise, &else_falls);
+    made->orelse = std::move(otherwise);
+    skips = true;
+  } else if (merge < 0 && !then_falls) {
+    follow = jump;
+  } else {
+    made->orelse = sequence(jump, stack, behind, region, &else_falls);
+  }
+  (void)skips;
+  out->push_back(made);
+  if (merge >= 0) {
+    --barrier_[at(merge)];
+    return merge;
+  }
+  if (then_falls || else_falls) *falls = true;
+  return follow == jump ? jump : -1;
+}
+
+// Blocks outside of the loop that its code leads to. Inside is what can come back to the header, what stands before the last jump back,
+// and what holds more on the stack than the loop itself does.
+std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit, std::vector<uint8_t>* inside) const {
+  const Block& head = flow_.blocks[at(header)];
+  std::vector<int> pending;
+  int last = header;
+  (*inside)[at(header)] = 1;
+  std::vector<int> members{header};
+  for (int source : head.back_edges) {
+    last = std::max(last, source);
+    if ((*inside)[at(source)] == 0) {
+      (*inside)[at(source)] = 1;
+      members.push_back(source);
+      pending.push_back(source);
+    }
+  }
+  while (!pending.empty()) {
+    const int b = pending.back();
+    pending.pop_back();
+    const auto add = [&](int p) {
+      if (flow_.blocks[at(p)].reachable && (*inside)[at(p)] == 0) {
+        (*inside)[at(p)] = 1;
+        members.push_back(p);
+        pending.push_back(p);
+      }
+    };
+    for (int p : flow_.blocks[at(b)].preds) add(p);
+    if (flow_.blocks[at(b)].handler) {
+      for (const Region& region : flow_.regions) {
+        if (region.handler != b) continue;
+        const int index = static_cast<int>(&region - flow_.regions.data());
+        for (size_t k = at(header); k < flow_.blocks.size(); ++k) {
+          if (flow_.blocks[k].region == index && flow_.blocks[k].order > head.order) add(static_cast<int>(k));
+        }
+      }
+    }
+  }
+  if (last == header || flow_.blocks[at(last)].cold != head.cold) {
+    last = header;
+    for (int b : members) {
+      if (flow_.blocks[at(b)].cold == head.cold) last = std::max(last, b);
+    }
+  }
+  std::vector<int> exits;
+  std::vector<uint8_t> seen(flow_.blocks.size());
+  pending = {header};
+  seen[at(header)] = 1;
+  const int depth = head.depth;
+  while (!pending.empty()) {
+    const int b = pending.back();
+    pending.pop_back();
+    const Block& block = flow_.blocks[at(b)];
+    (*inside)[at(b)] = 1;
+    std::vector<int> next;
+    if (block.fall >= 0) next.push_back(block.fall);
+    if (block.jump >= 0 && !(b == header && iterates)) next.push_back(block.jump);
+    if (block.region >= 0 && !flow_.within(head.region, block.region)) next.push_back(flow_.regions[at(block.region)].handler);
+    for (int s : next) {
+      if (seen[at(s)] != 0) continue;
+      seen[at(s)] = 1;
+      const Block& target = flow_.blocks[at(s)];
+      const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
+      if (s != exit && ((*inside)[at(s)] != 0 || (s > header && s <= last) || deeper || (target.handler && target.depth >= depth))) {
+        pending.push_back(s);
+      } else if (s != exit) {
+        exits.push_back(s);
+      }
+    }
+  }
+  return exits;
+}
+
+bool Structurer::reaches(int from, int to) const {
+  std::vector<int> pending{from};
+  std::vector<uint8_t> seen(flow_.blocks.size());
+  while (!pending.empty()) {
+    const int b = pending.back();
+    pending.pop_back();
+    if (b == to) return true;
+    if (seen[at(b)] != 0) continue;
+    seen[at(b)] = 1;
+    for (int s : {flow_.blocks[at(b)].fall, flow_.blocks[at(b)].jump}) {
+      if (s >= 0 && flow_.blocks[at(s)].order > flow_.blocks[at(b)].order) pending.push_back(s);
+    }
+  }
+  return false;
+}
+
+// Where execution goes on behind a loop, given where its normal end leads (-1: it has none) and where else it is left.
+int Structurer::choose_follow(const std::vector<int>& exits, int exit, int next) const {
+  std::vector<int> candidates;
+  const int behind = next >= 0 ? flow_.resolve(next) : -1;
+  const int normal = exit >= 0 ? flow_.resolve(exit) : -1;
+  for (int s : exits) {
+    if (flow_.resolve(s) == normal) return exit;
+    candidates.push_back(s);
+  }
+  if (candidates.empty()) return exit;
+  if (exit >= 0) {
+    for (int s : candidates) {
+      if (flow_.resolve(s) == behind) return s;
+    }
+  }
+  int best = -1;
+  for (int s : candidates) {
+    if (is_exit(s) && flow_.blocks[at(s)].preds.size() < 2 && candidates.size() > 1) continue;
+    const int target = flow_.resolve(s);
+    bool outer = false;
+    for (const Loop& loop : loops_) outer |= target == loop.header || (loop.follow >= 0 && target == flow_.resolve(loop.follow));
+    if (best < 0 || (outer ? 0 : flow_.blocks[at(target)].order) > flow_.blocks[at(flow_.resolve(best))].order) best = s;
+  }
+  return best >= 0 ? best : exit >= 0 ? exit : candidates[0];
+}
+
+int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls) {
+  const Block head = flow_.blocks[at(header)];
+  const Instruction& first = flow_.ins[at(head.start)];
+  const bool iterates = first.op == Op::FOR_ITER || first.op == Op::GET_ANEXT;
+  if (placed_[at(header)] != 0) no_form("a loop reached in two ways");
+  placed_[at(header)] = 1;
+  std::vector<uint8_t> inside(flow_.blocks.size());
+  Stmt* made = arena_.stmt(iterates ? StmtKind::kFor : StmtKind::kWhile);
+  made->at = &first;
+  made->order = ++clock_;
+  int follow = -1, exit = -1;
+  Exprs behind = *stack;
+  const auto closed = [&](const std::vector<int>& blocks, uint8_t value) {
+    for (int b : blocks) barrier_[at(b)] += value != 0 ? 1 : -1;
+  };
+  bool ignored = false, else_falls = false;
+  if (iterates) {
+    exit = head.jump;
+    const std::vector<int> exits = loop_exits(header, true, exit, &inside);
+    follow = choose_follow(exits, exit, next);
+    if (stack->empty()) no_form("a loop over nothing");
+    Expr* iterable = stack->back();
+    behind.pop_back();
+    Expr* iterator = make(ExprKind::kIterator, first);
+    iterator->number = header;
+    Expr* item = make(ExprKind::kNext, first);
+    if (iterable->kind == ExprKind::kIterable) {
+      made->value = iterable->items[0];
+    } else if (iterable->kind == ExprKind::kName && iterable->text == ".0") {
+      made->value = iterable;
+    } else {
+      no_form("a loop over a value that is no iterator");
+    }
+    made->is_async = first.op == Op::GET_ANEXT;
+    Exprs inner = behind;
+    inner.push_back(iterator);
+    inner.push_back(item);
+    loops_.push_back({header, follow});
+    std::vector<int> barriers{follow};
+    if (flow_.resolve(follow) != follow) barriers.push_back(flow_.resolve(follow));
+    closed(barriers, 1);
+    made->body = sequence(head.fall, inner, header, head.region, &ignored);
+    closed(barriers, 0);
+    loops_.pop_back();
+    size_t i = 0;
+    while (i < made->body.size() && made->body[i]->kind == StmtKind::kNop) ++i;
+    if (i == made->body.size() || made->body[i]->kind != StmtKind::kAssign || made->body[i]->value->kind != ExprKind::kNext ||
+        made->body[i]->targets.size() != 1) {
+      no_form("a loop whose value is not stored");
+    }
+    made->targets = made->body[i]->targets;
+    made->body.erase(made->body.begin() + static_cast<std::ptrdiff_t>(i));
+  } else {
+    const std::vector<int> exits = loop_exits(header, false, -1, &inside);
+    loops_.push_back({header, -1});
+    closed(exits, 1);
+    placed_[at(header)] = 0;
+    Node* node = node_at(header, *stack);
+    closed(exits, 0);
+    const bool repeats_test = code_.version >= 310 && code_.version <= 312;
+    bool tested = node->end == End::kCondition && only_nops(node->stmts) && !node->keep && node->test->kind != ExprKind::kExceptionMatch &&
+                  std::find(exits.begin(), exits.end(), node->jump) != exits.end() && node->stack.size() == stack->size();
+    if (tested && repeats_test && flow_.tested_below[at(head.start)] == 0) {
+      // The test would be repeated below; only where the body always ends in `continue` or leaves the loop it is not.
+      for (int source : head.back_edges) {
+        const Instruction& jump = flow_.ins[at(flow_.blocks[at(source)].end - 1)];
+        if (jump.op != Op::JUMP_ABSOLUTE || !spans(&jump, 8)) tested = false;
+      }
+    }
+    if (tested) {
+      exit = node->jump;
+      std::vector<int> others;
+      for (int s : exits) {
+        if (s != exit) others.push_back(s);
+      }
+      follow = choose_follow(others, exit, next);
+      made->value = node->test;
+    } else {
+      follow = choose_follow(exits, -1, next);
+    }
+    loops_.back().follow = follow;
+    std::vector<int> barriers;
+    if (follow >= 0) barriers.push_back(follow);
+    if (follow >= 0 && flow_.resolve(follow) != follow) barriers.push_back(flow_.resolve(follow));
+    closed(barriers, 1);
+    made->body = node->stmts;
+    if (tested) {
+      Stmts body = sequence(node->fall, node->stack, header, flow_.blocks[at(node->last)].region, &ignored);
+      made->body.insert(made->body.end(), body.begin(), body.end());
+    } else {
+      const int region = flow_.blocks[at(node->last)].region;
+      int on = -1;
+      const Instruction* jump_at = nullptr;
+      if (node->end == End::kGo) {
+        on = node->to;
+        jump_at = node->jump_at;
+      } else if (node->end == End::kCondition) {
+        on = make_if(*node, &made->body, header, &ignored);
+      }
+      if (on >= 0 && !leave(on, jump_at, header, &made->body, &ignored)) {
+        Stmts body = sequence(on, node->stack, header, region, &ignored);
+        made->body.insert(made->body.end(), body.begin(), body.end());
+      }
+    }
+    closed(barriers, 0);
+    loops_.pop_back();
+  }
+  if (const Stmt* last = last_of(made->body); last != nullptr && last->kind == StmtKind::kContinue && !spans(last->at, 8)) {
+    while (made->body.back() != last) made->body.pop_back();
+    made->body.pop_back();
+  }
+  out->push_back(made);
+  if (exit >= 0 && follow != exit && flow_.resolve(follow) != flow_.resolve(exit)) {
+    const int after = follow;
+    ++barrier_[at(after)];
+    made->orelse = sequence(exit, behind, after, head.region, &else_falls);
+    --barrier_[at(after)];
+  }
+  (void)falls;
+  *stack = behind;
+  return follow;
+}
+
+}  // namespace pellucid::decompile

@@ -1,0 +1,195 @@
+// The decompilation of one code object: nodes of straight-line code executed symbolically, conditions and values joined across branches,
+// and the statements made of them. Knows the flow graph and the syntax tree, not how source is printed.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "decompile/ast.h"
+#include "decompile/flow.h"
+
+namespace pellucid::decompile {
+
+enum class CodeKind : uint8_t { kFunction, kLambda, kComprehension, kClass, kModule };
+
+struct Session {  // what the code objects of one decompilation share
+  Arena arena;
+  int depth = 0;  // of nested calls, bounded: recursion must not overflow
+};
+
+class DepthGuard {
+ public:
+  explicit DepthGuard(Session& session) : session_(session) {
+    if (++session.depth > kLimit) {
+      --session.depth;
+      no_form("it is nested too deeply");
+    }
+  }
+  ~DepthGuard() { --session_.depth; }
+  DepthGuard(const DepthGuard&) = delete;
+  DepthGuard& operator=(const DepthGuard&) = delete;
+
+ private:
+  static constexpr int kLimit = 1500;
+  Session& session_;
+};
+
+enum class End : uint8_t {
+  kStop,       // returns, raises, or ends a handler
+  kGo,         // goes on at `to`
+  kCondition,  // falls to `fall` if `test` holds, else jumps to `jump`
+};
+
+struct Node {  // code that is executed from its first block to the end of its last one without anything of structure between
+  int first = -1, last = -1;
+  Stmts stmts;
+  Exprs stack;
+  End end = End::kStop;
+  int to = -1;
+  bool taken = false;  // `to` is reached by a jump instruction
+  const Instruction* jump_at = nullptr;
+  Expr* test = nullptr;
+  int fall = -1, jump = -1;
+  // JUMP_IF_x_OR_POP: `value` stays on the stack when it jumps, which it does if the value is true (`jump_if`) or false.
+  bool keep = false, jump_if = false;
+  Expr* value = nullptr;
+  std::vector<int> blocks;
+
+  // An assignment of several values whose targets are being stored.
+  std::vector<std::pair<Expr*, Expr*>> group;  // target, value
+  size_t group_size = 0;
+};
+
+struct Loop {
+  int header = -1, follow = -1;
+};
+
+class Structurer {
+ public:
+  Structurer(Session& session, Function& function, CodeKind kind);
+  // Fills function.body (or result), signature and docstring.
+  void run();
+
+ private:
+  // execute.cpp, operations.cpp: one instruction.
+  void execute(Node& node, int index);
+  bool execute_old(Node& node, const Instruction& in);    // 3.8 to 3.10 only
+  bool execute_data(Node& node, const Instruction& in);   // displays, f-strings, unpacking
+  bool execute_names(Node& node, const Instruction& in);  // loads, stores and deletes
+  bool execute_calls(Node& node, const Instruction& in);
+  bool execute_match(Node& node, const Instruction& in);
+  bool execute_control(Node& node, const Instruction& in);  // returns, exceptions, with, generators, imports
+  void call(Node& node, const Instruction& in, size_t n_args, PyObject* keyword_names);
+  void call_ex(Node& node, const Instruction& in, bool has_keywords);
+  Expr* finish_call(Expr* made, const Instruction& in);
+  void make_function(Node& node, const Instruction& in);
+  Expr* comprehension_of(Function* function, Expr* iterable, const Instruction& in);
+  void set_annotations(Function* function, Expr* annotations);
+  void pop_top(Node& node, const Instruction& in);
+
+  Expr* make(ExprKind kind, const Instruction& in) {
+    Expr* made = arena_.expr(kind);
+    made->at = &in;
+    return made;
+  }
+  Expr* name(const std::string& text, const Instruction& in);
+  Expr* constant(PyObject* object, const Instruction& in);
+  Expr* combine(ExprKind kind, const Instruction& in, Exprs items);
+  void order_items(Expr* made);
+  void push(Node& node, Expr* value) { node.stack.push_back(value); }
+  Expr* pop_raw(Node& node);
+  Expr* pop(Node& node) { return value_of(pop_raw(node)); }
+  Exprs pop_many(Node& node, size_t count);
+  Expr* peek(Node& node, size_t depth);
+  Expr* value_of(Expr* expr);
+  void emit(Node& node, Stmt* stmt, const Instruction& in);
+  void store(Node& node, Expr* target, const Instruction& in);
+  void store_value(Node& node, Expr* target, Expr* value, const Instruction& in);
+  bool store_special(Node& node, Expr* target, Expr* value, const Instruction& in);
+  bool drains(const Node& node, int index) const;
+  void close_group(Node& node, const Instruction& in);
+  void unpack(Node& node, size_t before, int star, const Instruction& in);
+  static bool is_frame(const Expr* expr);
+  std::string text_of(PyObject* object) const;
+  std::string name_at(uint32_t index) const;
+  std::string local_at(uint32_t index) const;
+
+  // expressions.cpp: values and conditions across branches.
+  Node* node_at(int block, const Exprs& stack);
+  Node* child(int block, const Exprs& stack, int region);
+  void build(Node& node, int block);
+  void absorb(Node& node, int block);
+  void reduce(Node& node);
+  bool reduce_once(Node& node);
+  bool join_conditions(Node& node, Node& other);
+  bool join_comparison(Node& node, Node& other);
+  bool join_value(Node& node, Node& other);
+  bool join_branches(Node& node, Node& fall, Node& jump);
+  bool can_absorb(int from, int block) const;
+  static bool same_stack(const Exprs& a, const Exprs& b, size_t count);
+  Expr* negate(Expr* expr, const Instruction* at);
+  Expr* boolean(BoolOp op, Expr* left, Expr* right);
+  void take(Node& node, Node& other);
+
+  // statements.cpp: sequences of nodes, with the statements that conditions and loops make. `falls` is set where execution reaches the
+  // block `next` behind the sequence.
+  Stmts sequence(int block, Exprs stack, int next, int region, bool* falls);
+  int make_if(Node& node, Stmts* out, int next, bool* falls);
+  int merge_of(const std::vector<int>& blocks, int next) const;
+  int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
+  std::vector<int> loop_exits(int header, bool iterates, int exit, std::vector<uint8_t>* inside) const;
+  int choose_follow(const std::vector<int>& exits, int exit, int next) const;
+  bool reaches(int from, int to) const;
+  bool leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls);
+
+  // exceptions.cpp
+  int make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  int make_with(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  int make_except(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  int make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  int entered_region(int from, int block) const;
+  std::vector<std::pair<int, int>> leaving_edges(int region, int entry) const;
+  bool is_exit(int block) const;
+  void mark_leaving(int from, int block, Stmts* out);
+  void strip_handler(Stmts& body, bool named);
+  void strip_with(Stmts& body, int number);
+  void strip_finally(Stmts& body, int region, const Stmts& final);
+  void settle(Stmts& body);
+  int normal_end(int region, int block, size_t depth) const;
+
+  // finish.cpp: what can be said only when the whole is known.
+  void finish(Stmts& body);
+  void tidy(Stmts& body, bool tail);
+  void signature();
+  void declare_names();
+  Expr* lambda_result(const Stmts& body);
+
+  Session& session_;
+  Arena& arena_;
+  Function& function_;
+  const bytecode::Code& code_;
+  CodeKind kind_;
+  Flow flow_;
+  int32_t clock_ = 0;
+  int end_stack_ = 0;
+  PyObject* keyword_names_ = nullptr;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<int, Node*> cached_;  // by first block
+  std::vector<int> edges_;                 // ordinary edges that still lead to each block
+  std::vector<int> barrier_;               // blocks at which an enclosing statement goes on
+  std::vector<uint8_t> placed_;
+  std::vector<Loop> loops_;
+  std::vector<std::string> globals_, nonlocals_;
+  bool accumulates_ = false;
+};
+
+// For all who build trees.
+bool equal(const Expr* a, const Expr* b);
+bool equal(const Stmts& a, size_t from, const Stmts& b);
+void decompile_function(Session& session, Function& function, CodeKind kind);
+CodeKind kind_of(const bytecode::Code& code);
+std::string utf8(PyObject* text);
+
+}  // namespace pellucid::decompile
