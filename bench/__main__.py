@@ -1,4 +1,5 @@
-"""`python -m bench`: import, first calls, warm captures and call overhead, side by side with torch._dynamo in one run.
+"""`python -m bench`: import, first calls, warm captures and call overhead, side by side with torch._dynamo in one run; and models
+captured with the backend "eager" beside uncaptured ones.
 
 Writes results.json, table.txt and ratios.svg.
 """
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     """All measurements asked for, as rows by section."""
     import torch
 
-    from bench import calls, capture, startup, workloads
+    from bench import calls, capture, eager, startup, workloads
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -56,6 +57,13 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
             if section in options.measure:
                 results.setdefault(section, []).append(measure())
                 print(f"{workload.name}: {section} {results[section][-1]['ratio']:,.1f} times faster", flush=True)
+    if "eager" in options.measure:
+        for name, model, arguments in eager.models():
+            for training in (False, True):
+                if not options.only or re.search(options.only, name):
+                    row = eager.measure(name, model, arguments, training, options.call_rounds, 0.01)
+                    results.setdefault("eager", []).append(row)
+                    print(f"{row['workload']}: captured and run eagerly {row['ratio']:,.2f} times faster than uncaptured", flush=True)
     return results
 
 
@@ -73,13 +81,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rounds, for CI: shows that it runs, not how fast")
     parser.add_argument("--only", metavar="REGEX", help="workloads by name")
-    parser.add_argument("--measure", default="startup,capture,calls", type=lambda text: text.split(","))
+    parser.add_argument("--measure", default="startup,capture,calls,eager", type=lambda text: text.split(","))
     parser.add_argument("--rounds", type=int, help="of captures")
-    parser.add_argument("--call-rounds", type=int, help="of calls")
+    parser.add_argument("--call-rounds", type=int, help="of calls and of eager models")
     parser.add_argument("--fresh", type=int, help="fresh processes for each row")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench" / "out")
     options = parser.parse_args(arguments)
-    unknown = set(options.measure) - {"startup", "capture", "calls"}
+    unknown = set(options.measure) - {"startup", "capture", "calls", "eager"}
     if unknown:
         parser.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     options.rounds = options.rounds or (1 if options.quick else 7)

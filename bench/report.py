@@ -3,6 +3,7 @@
 from typing import Any, Dict, List, Sequence
 
 from bench.calls import BARE
+from bench.eager import CAPTURED, PLAIN
 
 
 def table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
@@ -54,7 +55,15 @@ def _calls(rows: List[Dict[str, Any]]) -> str:
     return table(cells, ["a call, µs", "graph alone", "Pellucid", "torch._dynamo", "ratio"])
 
 
-PRINTERS = {"startup": _startup, "capture": _capture, "calls": _calls}
+def _eager(rows: List[Dict[str, Any]]) -> str:
+    cells = []
+    for row in rows:
+        ours, plain = row[CAPTURED]["median"], row[PLAIN]["median"]
+        cells.append([row["workload"], f"{ours * 1e6:,.0f}", f"{plain * 1e6:,.0f}", f"{row['ratio']:,.2f}"])
+    return table(cells, ['a step with backend "eager", µs', "captured", "uncaptured", "ratio"])
+
+
+PRINTERS = {"startup": _startup, "capture": _capture, "calls": _calls, "eager": _eager}
 
 
 def text(results: Dict[str, Any]) -> str:

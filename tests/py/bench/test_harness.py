@@ -13,7 +13,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from bench import capture, plot, report, startup, timing, workloads
+from bench import capture, eager, plot, report, startup, timing, workloads
 from bench.__main__ import main
 from bench.calls import BARE
 from bench.calls import measure as measure_calls
@@ -88,6 +88,32 @@ def test_rows_hold_both_and_the_ratio():
     row = measure_calls(small_mlp(), rounds=2, round_seconds=1e-4)
     assert row["ratio"] == row["torch._dynamo"]["min"] / row["pellucid"]["min"]
     assert row[BARE]["min"] < row["torch._dynamo"]["min"]
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+def test_eager_models_are_measured_captured_and_uncaptured(training):
+    workload = small_mlp()
+    row = eager.measure("small MLP", workload.target, workload.calls[0], training, rounds=3, round_seconds=1e-4)
+    assert row["workload"] == ("small MLP, training" if training else "small MLP, inference")
+    assert row["ratio"] > 0 and row["captured"]["rounds"] == row["uncaptured"]["rounds"] == 3
+    assert workload.target.training is training
+    assert "small MLP" in report.text({"eager": [row]})
+
+
+def test_an_eager_model_that_is_captured_anew_is_no_measurement():
+    class Counts(torch.nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x + self.calls
+
+    with pytest.raises(RuntimeError, match="more than once"):
+        eager.measure("counts", Counts(), (torch.ones(2),), False, rounds=1, round_seconds=1e-4)
+
+
+def test_eager_models_are_the_promised_ones():
+    assert [name for name, _, _ in eager.models()] == ["MLP, 10 layers", "ResNet-18", "TransformerEncoder"]
 
 
 def test_a_round_robin_is_one_entry_for_each_call():
