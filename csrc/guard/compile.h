@@ -79,7 +79,7 @@ class Compiler {
   bool lower_class_attr(const Guard& guard, Node& node);
   bool lower_empty_dict(Node& node);
   bool lower_pair(Op op, Node& left, Node& right);
-  bool lower_group(const std::vector<const source::Source*>& sources);
+  bool lower_group(const std::vector<const source::Source*>& sources, Py_ssize_t watched);
   bool lower_distinct();
   // A slot or local that holds the node's value when a row of a phase not before `phase` runs.
   bool operand(Node& node, Operand& out, Phase& phase);

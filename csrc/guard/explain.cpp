@@ -63,11 +63,12 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) {
     std::unordered_map<PyObject*, const source::Source*> seen;
     std::vector<py::Ref> values;
-    for (const source::Source* source : guard.group) {
+    for (size_t i = 0; i < guard.group.size(); i++) {
+      const source::Source* source = guard.group[i];
       py::Ref value = resolve(source, frame);
       if (!value) return PyErr_Occurred() != nullptr ? Answer::kRaised : answer(false, source->name + " is gone");
-      auto [other, inserted] = seen.emplace(value.get(), source);
-      if (!inserted) return answer(false, other->second->name + " is " + source->name);
+      if (auto other = seen.find(value.get()); other != seen.end()) return answer(false, other->second->name + " is " + source->name);
+      if (guard.number < 0 || i < static_cast<size_t>(guard.number)) seen.emplace(value.get(), source);
       values.push_back(std::move(value));
     }
     return Answer::kYes;

@@ -24,7 +24,7 @@ enum class Kind : uint8_t {
   kGlobalLacks,    // payload: name not in func.__globals__ (the builtin is used)
   kTensor,         // payload: the example tensor: class, keys, dtype, device, layout, rank, sizes, strides, requires_grad
   kSame,           // other: x is other
-  kDistinct,       // other: x is not other; or group: no two of the group's sources are one object (cheap for many)
+  kDistinct,       // other: x is not other; or group: none of its first `number` sources (-1: all) is any other (cheap for many)
   kFunctionCode,   // payload: x.__code__ is payload
   kNoDefaults,     // x.__defaults__ (or, number 1, x.__kwdefaults__) is None or empty
   kCellEmpty,      // the cell x is empty
@@ -55,7 +55,8 @@ class GuardSet {  // what the translator fills; adding the same guard twice is f
 
  private:
   std::vector<Guard> guards_;
-  std::unordered_multimap<const source::Source*, size_t> by_source_;
+  std::unordered_multimap<size_t, size_t> by_guard_;           // hash -> index
+  std::unordered_map<const source::Source*, uint32_t> kinds_;  // the kinds of guards on a source, as bits
 };
 
 // The frame as guards see it: the function and its fast locals at entry (arguments bound; cells not yet made).

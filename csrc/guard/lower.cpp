@@ -172,7 +172,7 @@ bool Compiler::lower(const Guard& guard, size_t index) {
     needs_globals_ = true;
     return add_entry(*plan_known_dict(PyFunction_GET_GLOBALS(frame_.func), 0), guard.payload.get(), Entry::kAbsent) != SIZE_MAX;
   }
-  if (guard.kind == Kind::kDistinct && !guard.group.empty()) return lower_group(guard.group);
+  if (guard.kind == Kind::kDistinct && !guard.group.empty()) return lower_group(guard.group, guard.number);
   Node& node = *node_of(guard.source);
   switch (guard.kind) {
     case Kind::kId:
@@ -391,19 +391,22 @@ bool Compiler::lower_pair(Op op, Node& left, Node& right) {
   return true;
 }
 
-bool Compiler::lower_group(const std::vector<const Source*>& sources) {
+bool Compiler::lower_group(const std::vector<const Source*>& sources, Py_ssize_t watched) {
   Group group;
   Phase phase = Phase::kEarly;
-  for (const Source* source : sources) {
+  for (size_t i = 0; i < sources.size(); i++) {
+    const bool is_watched = watched < 0 || i < static_cast<size_t>(watched);
     Operand where;
     Phase each = Phase::kEarly;
-    Node* node = node_of(source);
+    Node* node = node_of(sources[i]);
     if (node == nullptr || !operand(*node, where, each)) return false;
     phase = std::max(phase, each);
     if (node->status == Status::kPerCall) {
       group.per_call.push_back(where);
+      group.watched_per_call += is_watched;
     } else {
       group.kept.push_back(where.index);
+      group.watched_kept += is_watched;
     }
   }
   size_t size = 8;
@@ -426,7 +429,7 @@ bool Compiler::lower_distinct() {
       if (members.insert(source).second) order.push_back(source);
     }
   }
-  if (pairs_.size() > 1 && pairs_.size() == order.size() * (order.size() - 1) / 2) return lower_group(order);
+  if (pairs_.size() > 1 && pairs_.size() == order.size() * (order.size() - 1) / 2) return lower_group(order, -1);
   for (auto [left, right] : pairs_) {
     if (!lower_pair(Op::kNotSame, *node_of(left), *node_of(right))) return false;
   }

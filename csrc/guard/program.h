@@ -130,10 +130,11 @@ struct TypeRow {
   uint64_t version;  // never matches if the class cannot have a version
 };
 
-struct Group {                 // no two of these are one object
+struct Group {                 // none of the watched objects is any other of the group; they come first
   std::vector<uint32_t> kept;  // slots that only change when a tag moves
   std::vector<Operand> per_call;
-  std::vector<PyObject*> table;  // the kept objects, hashed, then those of the call
+  size_t watched_kept = 0, watched_per_call = 0;
+  std::vector<PyObject*> table;  // the watched ones that are kept, hashed, then those of the call
   bool stale = true;
 };
 

@@ -367,7 +367,7 @@ bool Program::check_group(Group& group, const FrameView& frame) noexcept {
   if (group.kept.empty() && per_call <= 8) {
     for (size_t i = 1; i < per_call; i++) {
       PyObject* object = operand(group.per_call[i], frame);
-      for (size_t j = 0; j < i; j++) {
+      for (size_t j = 0; j < std::min(i, group.watched_per_call); j++) {
         if (operand(group.per_call[j], frame) == object) return false;
       }
     }
@@ -377,20 +377,21 @@ bool Program::check_group(Group& group, const FrameView& frame) noexcept {
   size_t half = group.table.size() / 2, mask = half - 1;
   if (group.stale) {
     std::fill(group.table.begin(), group.table.begin() + static_cast<Py_ssize_t>(half), nullptr);
-    for (uint32_t slot : group.kept) {
-      size_t at = pointer_hash(slots_[slot]) & mask;
+    for (size_t i = 0; i < group.kept.size(); i++) {
+      PyObject* object = slots_[group.kept[i]];
+      size_t at = pointer_hash(object) & mask;
       for (; group.table[at] != nullptr; at = (at + 1) & mask) {
-        if (group.table[at] == slots_[slot]) return false;
+        if (group.table[at] == object) return false;
       }
-      group.table[at] = slots_[slot];
+      if (i < group.watched_kept) group.table[at] = object;
     }
     group.stale = false;
   }
   if (per_call == 0) return true;
   PyObject** now = group.table.data() + half;
   std::fill(now, now + half, nullptr);
-  for (Operand which : group.per_call) {
-    PyObject* object = operand(which, frame);
+  for (size_t i = 0; i < per_call; i++) {
+    PyObject* object = operand(group.per_call[i], frame);
     size_t at = pointer_hash(object) & mask;
     for (size_t k = at; group.table[k] != nullptr; k = (k + 1) & mask) {
       if (group.table[k] == object) return false;
@@ -398,7 +399,14 @@ bool Program::check_group(Group& group, const FrameView& frame) noexcept {
     for (; now[at] != nullptr; at = (at + 1) & mask) {
       if (now[at] == object) return false;
     }
-    now[at] = object;
+    if (i < group.watched_per_call) now[at] = object;
+  }
+  if (group.watched_per_call == 0) return true;
+  for (size_t i = group.watched_kept; i < group.kept.size(); i++) {
+    PyObject* object = slots_[group.kept[i]];
+    for (size_t at = pointer_hash(object) & mask; now[at] != nullptr; at = (at + 1) & mask) {
+      if (now[at] == object) return false;
+    }
   }
   return true;
 }

@@ -175,6 +175,7 @@ std::string Program::guard_text(const GuardInfo& guard, TextValues& values) cons
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) {
     std::string text;
     for (const source::Source* source : guard.group) text += (text.empty() ? "" : ", ") + expression(source, values);
+    if (guard.number >= 0) text += ", first=" + std::to_string(guard.number);
     return "distinct(" + text + ")";
   }
   std::string value = expression(guard.source, values);

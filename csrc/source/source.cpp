@@ -53,7 +53,9 @@ size_t combine(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F
 
 }  // namespace
 
-const Source* Arena::intern(Kind kind, const Source* base, PyObject* key, Py_ssize_t index, std::string name) {
+// `name` makes the text; it is called for a new source only.
+template <class Name>
+const Source* Arena::intern(Kind kind, const Source* base, PyObject* key, Py_ssize_t index, Name name) {
   // A constant is its object: two equal lists are two sources. Every other key is compared by value.
   bool by_identity = kind == Kind::kConst;
   size_t key_hash = key == nullptr ? 0 : by_identity ? reinterpret_cast<size_t>(key) : plain_hash(key);
@@ -65,88 +67,85 @@ const Source* Arena::intern(Kind kind, const Source* base, PyObject* key, Py_ssi
     if (found->kind != kind || found->base != base || found->index != index) continue;
     if (found->key == key || (!by_identity && found->key != nullptr && key != nullptr && plain_equal(found->key, key))) return found;
   }
-  if (kind == Kind::kConst) {  // names tell constants apart; the table of a capture holds few of them
-    for (const Source& other : sources_) {
-      if (other.kind == Kind::kConst && other.name == name) {
-        name.insert(name.size() - 2, "#" + std::to_string(sources_.size()));
-        break;
-      }
-    }
-  }
+  std::string text = name();
+  if (kind == Kind::kConst && !constant_names_.insert(text).second)  // names tell constants apart
+    text.insert(text.size() - 2, "#" + std::to_string(sources_.size()));
   if (key != nullptr) keys_.push_back(py::Ref::share(key));
-  sources_.push_back(Source{kind, base, key, index, std::move(name)});
+  sources_.push_back(Source{kind, base, key, index, std::move(text)});
   table_.emplace(hash, &sources_.back());
   return &sources_.back();
 }
 
 const Source* Arena::local(Py_ssize_t index, PyObject* name) {
-  return intern(Kind::kLocal, nullptr, name, index, "L[" + quoted(name) + "]");
+  return intern(Kind::kLocal, nullptr, name, index, [&] { return "L[" + quoted(name) + "]"; });
 }
 
 const Source* Arena::free_cell(Py_ssize_t index, PyObject* name) {
-  return intern(Kind::kFreeCell, nullptr, name, index, "F.__closure__[" + std::to_string(index) + "]");
+  return intern(Kind::kFreeCell, nullptr, name, index, [&] { return "F.__closure__[" + std::to_string(index) + "]"; });
 }
 
-const Source* Arena::global(PyObject* name) { return intern(Kind::kGlobal, nullptr, name, -1, "G[" + quoted(name) + "]"); }
+const Source* Arena::global(PyObject* name) {
+  return intern(Kind::kGlobal, nullptr, name, -1, [&] { return "G[" + quoted(name) + "]"; });
+}
 
 const Source* Arena::constant(PyObject* object) {
-  return intern(Kind::kConst, nullptr, object, -1, "K['" + describe_constant(object) + "']");
+  return intern(Kind::kConst, nullptr, object, -1, [&] { return "K['" + describe_constant(object) + "']"; });
 }
 
 const Source* Arena::keyed(Kind kind, const Source* base, PyObject* key) {
   CHECK(base != nullptr);
-  switch (kind) {
-    case Kind::kInstanceItem:
-    case Kind::kAttr:
-      return intern(kind, base, key, -1, base->name + attribute(key));
-    case Kind::kClassAttr:
-      return intern(kind, base, key, -1, "type(" + base->name + ")" + attribute(key));
-    case Kind::kDictItem:
-      return intern(kind, base, key, -1, base->name + "[" + plain_text(key) + "]");
-    case Kind::kKwDefault:
-      return intern(kind, base, key, -1, base->name + ".__kwdefaults__[" + plain_text(key) + "]");
-    default:
-      break;
-  }
-  CHECK(false) << "this kind of source has no key";
-  return nullptr;
+  return intern(kind, base, key, -1, [&] {
+    switch (kind) {
+      case Kind::kInstanceItem:
+      case Kind::kAttr:
+        return base->name + attribute(key);
+      case Kind::kClassAttr:
+        return "type(" + base->name + ")" + attribute(key);
+      case Kind::kDictItem:
+        return base->name + "[" + plain_text(key) + "]";
+      case Kind::kKwDefault:
+        return base->name + ".__kwdefaults__[" + plain_text(key) + "]";
+      default:
+        CHECK(false) << "this kind of source has no key";
+    }
+  });
 }
 
 const Source* Arena::indexed(Kind kind, const Source* base, Py_ssize_t index) {
   CHECK(base != nullptr);
-  std::string subscript = "[" + std::to_string(index) + "]";
-  switch (kind) {
-    case Kind::kItem:
-      return intern(kind, base, nullptr, index, base->name + subscript);
-    case Kind::kDefault:
-      return intern(kind, base, nullptr, index, base->name + ".__defaults__" + subscript);
-    case Kind::kClosureCell:
-      return intern(kind, base, nullptr, index, base->name + ".__closure__" + subscript);
-    default:
-      break;
-  }
-  CHECK(false) << "this kind of source has no index";
-  return nullptr;
+  return intern(kind, base, nullptr, index, [&] {
+    const std::string subscript = "[" + std::to_string(index) + "]";
+    switch (kind) {
+      case Kind::kItem:
+        return base->name + subscript;
+      case Kind::kDefault:
+        return base->name + ".__defaults__" + subscript;
+      case Kind::kClosureCell:
+        return base->name + ".__closure__" + subscript;
+      default:
+        CHECK(false) << "this kind of source has no index";
+    }
+  });
 }
 
 const Source* Arena::derived(Kind kind, const Source* base) {
   CHECK(base != nullptr);
-  switch (kind) {
-    case Kind::kCellContents:
-      return intern(kind, base, nullptr, -1, base->name + ".cell_contents");
-    case Kind::kTypeOf:
-      return intern(kind, base, nullptr, -1, "type(" + base->name + ")");
-    case Kind::kDictOf:
-      return intern(kind, base, nullptr, -1, base->name + ".__dict__");
-    case Kind::kBoundSelf:
-      return intern(kind, base, nullptr, -1, base->name + ".__self__");
-    case Kind::kBoundFunc:
-      return intern(kind, base, nullptr, -1, base->name + ".__func__");
-    default:
-      break;
-  }
-  CHECK(false) << "this kind of source is not derived";
-  return nullptr;
+  return intern(kind, base, nullptr, -1, [&]() -> std::string {
+    switch (kind) {
+      case Kind::kCellContents:
+        return base->name + ".cell_contents";
+      case Kind::kTypeOf:
+        return "type(" + base->name + ")";
+      case Kind::kDictOf:
+        return base->name + ".__dict__";
+      case Kind::kBoundSelf:
+        return base->name + ".__self__";
+      case Kind::kBoundFunc:
+        return base->name + ".__func__";
+      default:
+        CHECK(false) << "this kind of source is not derived";
+    }
+  });
 }
 
 }  // namespace pellucid::source

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "py/ref.h"
 
@@ -50,10 +51,12 @@ class Arena {  // owns sources; kept alive by the capture and then by the cache 
   const std::deque<Source>& all() const { return sources_; }
 
  private:
-  const Source* intern(Kind kind, const Source* base, PyObject* key, Py_ssize_t index, std::string name);
+  template <class Name>
+  const Source* intern(Kind kind, const Source* base, PyObject* key, Py_ssize_t index, Name name);
   std::deque<Source> sources_;
   std::deque<py::Ref> keys_;
   std::unordered_multimap<size_t, const Source*> table_;
+  std::unordered_set<std::string> constant_names_;
 };
 
 }  // namespace pellucid::source

@@ -55,10 +55,12 @@ uint32_t Codegen::constant_index(PyObject* object) {
 void Codegen::load_constant(PyObject* object) { emit(Op::LOAD_CONST, constant_index(object)); }
 
 uint32_t Codegen::name_index(PyObject* name) {
-  for (size_t i = 0; i < out_.names.size(); i++)
-    if (out_.names[i].get() == name || PyUnicode_Compare(out_.names[i].get(), name) == 0) return static_cast<uint32_t>(i);
-  out_.names.push_back(py::Ref::share(name));
-  return static_cast<uint32_t>(out_.names.size() - 1);
+  PyObject* interned = Py_NewRef(name);
+  PyUnicode_InternInPlace(&interned);
+  py::Ref kept = py::Ref::steal(interned);
+  auto [found, inserted] = names_.try_emplace(interned, static_cast<uint32_t>(out_.names.size()));
+  if (inserted) out_.names.push_back(std::move(kept));
+  return found->second;
 }
 
 void Codegen::load_name(Op op, PyObject* name) { emit(op, name_index(name)); }
@@ -106,7 +108,7 @@ Status Codegen::evaluate(Variable* variable) {
 
 Status Codegen::return_value(Variable* result) {
   collect_effects();
-  if (effects_.empty() && t_.global_writes.empty()) {
+  if (effects_.empty() && t_.global_writes().empty()) {
     TRY(value(result));
     if (!to_fill_.empty()) {
       const uint32_t slot = new_temporary();

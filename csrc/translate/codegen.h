@@ -86,6 +86,7 @@ class Codegen {
   bytecode::Code out_;
   size_t n_parameters_ = 0;
   std::unordered_map<PyObject*, uint32_t> constants_;
+  std::unordered_map<PyObject*, uint32_t> names_;  // interned
   std::unordered_map<const Variable*, uint32_t> temporaries_;
   std::unordered_map<const Variable*, size_t> output_index_;
   std::vector<Variable*> to_fill_;

@@ -51,7 +51,7 @@ Status Codegen::evaluate_effects() {
     TRY(evaluate(variable));
     TRY(each_value(variable, [&](Variable* item) { return evaluate(item); }));
   }
-  for (auto& write : t_.global_writes)
+  for (auto& write : t_.global_writes())
     if (write.value) TRY(evaluate(write.value));
   return fill_created();
 }
@@ -138,7 +138,7 @@ Status Codegen::write_effects() {
     }
   }
   PyObject* root_globals = t_.frames().empty() ? t_.root_globals() : t_.frames().front()->globals;
-  for (auto& write : t_.global_writes) {
+  for (auto& write : t_.global_writes()) {
     auto finish = [&](bool store) {
       if (write.globals == root_globals) {
         load_name(store ? Op::STORE_GLOBAL : Op::DELETE_GLOBAL, write.name);

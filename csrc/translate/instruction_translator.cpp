@@ -1,6 +1,8 @@
 // The main loop: fetch, execute, roll back on failure, unwind on exceptions of the traced program; calls and returns.
 #include "translate/instruction_translator.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "translate/handlers/handlers.h"
 #include "translate/resume.h"
@@ -19,6 +21,13 @@ constexpr size_t kMaxInlineDepth = 400;
 std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>& decoded_cache() {
   static auto& cache = *new std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>;  // outlives Python
   return cache;
+}
+
+// The row that covers an instruction, or null. Rows of live code are sorted and do not overlap.
+const bytecode::ExceptionRow* row_at(const bytecode::Code& code, int pc) {
+  auto after =
+      std::upper_bound(code.rows.begin(), code.rows.end(), pc, [](int at, const bytecode::ExceptionRow& row) { return at < row.start; });
+  return after != code.rows.begin() && pc < std::prev(after)->end ? &*std::prev(after) : nullptr;
 }
 
 bool is_module_call(FunctionVariable* function) { return function->real && function->real == torch_types()->module_call; }
@@ -244,8 +253,7 @@ Answer InstructionTranslator::run_until(size_t depth) {
 bool InstructionTranslator::caught(size_t base) const {
   for (size_t i = frames_.size(); i-- > base;) {
     const Frame& frame = *frames_[i];
-    for (const auto& row : frame.code->rows)
-      if (frame.pc >= row.start && frame.pc < row.end) return true;
+    if (row_at(*frame.code, frame.pc)) return true;
     if (frame.returns_to_wait && i > base) return false;
   }
   return false;
@@ -255,10 +263,7 @@ Status InstructionTranslator::unwind(const Failure* failure, size_t base) {
   for (;;) {
     CHECK(frames_.size() > base) << "no handler for an exception of the traced program";
     Frame& frame = *frames_.back();
-    const bytecode::ExceptionRow* found = nullptr;
-    for (const auto& row : frame.code->rows)
-      if (frame.pc >= row.start && frame.pc < row.end) found = &row;
-    if (found) {
+    if (const bytecode::ExceptionRow* found = row_at(*frame.code, frame.pc)) {
       // An instruction that failed may have taken operands: the rows' depth counts from the bottom, so that does not matter.
       CHECK(frame.stack.size() >= static_cast<size_t>(found->depth)) << "stack below an exception handler";
       frame.stack.resize(static_cast<size_t>(found->depth));

@@ -57,6 +57,8 @@ bool identified(PyObject* o, const TorchTypes& torch) {  // objects that are wha
          PyObject_TypeCheck(o, torch.op_overload) || PyObject_TypeCheck(o, torch.op_overload_packet);
 }
 
+constexpr Py_ssize_t kLargestDict = 1 << 16;  // every key is guarded
+
 bool hashable_key(PyObject* o, const TorchTypes& torch) {
   return is_deeply_constant(o, torch) || identified(o, torch) || PyFunction_Check(o);
 }
@@ -126,7 +128,7 @@ struct Builder {
   Variable* dictionary() {
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    if (PyDict_GET_SIZE(real) > 4096) return object(false);
+    if (PyDict_GET_SIZE(real) > kLargestDict) return object(false);
     while (PyDict_Next(real, &position, &key, &value))
       if (!hashable_key(key, torch)) return object(false);  // looking at such a key may run the program's __eq__
     t.guard(GuardKind::kType, source, reinterpret_cast<PyObject*>(Py_TYPE(real)));

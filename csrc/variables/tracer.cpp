@@ -1,7 +1,10 @@
 // Tracer's own services: ownership of variables and objects, guards with the user's location, failures.
 #include "variables/tracer.h"
 
+#include <algorithm>
 #include <cstdarg>
+#include <map>
+#include <unordered_set>
 
 #include "base/check.h"
 
@@ -170,13 +173,37 @@ void Tracer::mark_changed(Variable* variable) {
 }
 
 void Tracer::guard_distinctness() {
+  struct Members {
+    std::vector<Variable*> changed, others;
+  };
+  std::map<std::pair<Kind, PyTypeObject*>, Members> groups;  // what can be one object
+  std::unordered_set<Variable*> seen;
   for (Variable* one : changed_) {
-    if (!one->source || !one->real) continue;
-    for (auto& [object, other] : outside_) {
-      if (other == one || !other->source || other->kind != one->kind || Py_TYPE(object) != Py_TYPE(one->real)) continue;
-      if (guards_.has(guard::Kind::kId, one->source) && guards_.has(guard::Kind::kId, other->source)) continue;
-      guard_pair(guard::Kind::kDistinct, one->source, other->source);
+    if (one->changed && one->source && one->real && seen.insert(one).second) groups[{one->kind, Py_TYPE(one->real)}].changed.push_back(one);
+  }
+  if (groups.empty()) return;
+  for (auto& [object, other] : outside_) {
+    auto found = groups.find({other->kind, Py_TYPE(object)});
+    if (found != groups.end() && other->source && !other->changed) found->second.others.push_back(other);
+  }
+  const auto by_age = [](Variable* a, Variable* b) { return a->born != b->born ? a->born < b->born : a->source->name < b->source->name; };
+  for (auto& [what, members] : groups) {
+    std::sort(members.others.begin(), members.others.end(), by_age);
+    guard::Guard made{guard::Kind::kDistinct, nullptr, nullptr, {}, {}, -1, location(), {}};
+    bool all_known = true;
+    for (const auto* part : {&members.changed, &members.others}) {
+      for (Variable* member : *part) {
+        all_known = all_known && guards_.has(guard::Kind::kId, member->source);
+        made.group.push_back(member->source);
+      }
     }
+    if (all_known || made.group.size() < 2) continue;
+    if (made.group.size() == 2) {
+      guard_pair(guard::Kind::kDistinct, made.group[0], made.group[1]);
+      continue;
+    }
+    if (!members.others.empty()) made.number = static_cast<Py_ssize_t>(members.changed.size());
+    guards_.add(std::move(made));
   }
 }
 
@@ -186,9 +213,19 @@ Variable* Tracer::outside(PyObject* real) const {
 }
 
 Tracer::GlobalWrite* Tracer::written_global(PyObject* globals, PyObject* name) {
-  for (auto& write : global_writes)
-    if (write.globals == globals && write.name == name) return &write;
-  return nullptr;
+  if (global_writes_.empty()) return nullptr;  // the rule: this is asked for every global that is read
+  auto found = global_write_of_.find({globals, name});
+  return found == global_write_of_.end() ? nullptr : &global_writes_[found->second];
+}
+
+void Tracer::write_global(PyObject* globals, PyObject* name, Variable* value) {
+  if (GlobalWrite* written = written_global(globals, name)) {
+    if (!value) written->stored = true;
+    written->value = value;
+    return;
+  }
+  global_write_of_[{globals, name}] = global_writes_.size();
+  global_writes_.push_back({globals, name, value});
 }
 
 }  // namespace pellucid::variables

@@ -1,6 +1,7 @@
 // Tracer: what the rules of variables may ask of the symbolic execution around them: make variables, install guards, record operators,
 // call Python functions, fail with a reason. Implemented by translate::InstructionTranslator.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -105,8 +106,9 @@ class Tracer {
     Variable* value;      // null: deleted
     bool stored = false;  // and deleted later: no such name need have existed before
   };
-  std::vector<GlobalWrite> global_writes;
-  GlobalWrite* written_global(PyObject* globals, PyObject* name);
+  const std::vector<GlobalWrite>& global_writes() const { return global_writes_; }
+  GlobalWrite* written_global(PyObject* globals, PyObject* name);  // null: not written
+  void write_global(PyObject* globals, PyObject* name, Variable* value);
 
   bool changes_state = false;  // the graph has nodes that change torch's modes
 
@@ -117,6 +119,8 @@ class Tracer {
   std::vector<py::Ref> kept_;
   std::unordered_map<PyObject*, Variable*> outside_;  // identity: one variable per outside object
   std::vector<Variable*> changed_;
+  std::vector<GlobalWrite> global_writes_;
+  std::map<std::pair<PyObject*, PyObject*>, size_t> global_write_of_;  // (globals, name) -> index
   std::vector<std::unique_ptr<Failure>> failures_;
   std::unordered_map<std::string, PyObject*> interned_;
 };

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import types
 import warnings
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 __all__ = ["Missing", "evaluate"]
 
@@ -204,9 +204,11 @@ def empty_dict(value: Any) -> bool:
     return isinstance(value, dict) and dict.__len__(value) == 0
 
 
-def distinct(*values: Any) -> bool:
-    """Whether no two values are one object."""
-    return len({id(value) for value in values}) == len(values)
+def distinct(*values: Any, first: Optional[int] = None) -> bool:
+    """Whether no two values are one object; with `first`, whether none of that many at the beginning is any other."""
+    watched = {id(value) for value in values[:first]}
+    others = {id(value) for value in values[len(watched) :]}
+    return len(watched) == len(values[:first]) and not watched & others
 
 
 def equals(left: Any, right: Any) -> bool:

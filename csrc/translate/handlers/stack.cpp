@@ -114,10 +114,7 @@ OPCODE(LOAD_GLOBAL) {
 OPCODE(STORE_GLOBAL) {
   PyObject* name = frame.code->names[instruction.arg].get();
   Variable* value = frame.pop();
-  if (auto* written = t.written_global(frame.globals, name))
-    written->value = value;
-  else
-    t.global_writes.push_back({frame.globals, name, value});
+  t.write_global(frame.globals, name, value);
   return Unit{};
 }
 
@@ -126,12 +123,7 @@ OPCODE(DELETE_GLOBAL) {
   auto* written = t.written_global(frame.globals, name);
   const bool exists = written ? written->value != nullptr : PyDict_GetItemWithError(frame.globals, name) != nullptr;
   if (!exists) return t.raise_new(PyExc_NameError, "name '%U' is not defined", name);
-  if (written) {
-    written->value = nullptr;
-    written->stored = true;
-  } else {
-    t.global_writes.push_back({frame.globals, name, nullptr});
-  }
+  t.write_global(frame.globals, name, nullptr);
   return Unit{};
 }
 

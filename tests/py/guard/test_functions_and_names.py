@@ -138,6 +138,47 @@ def test_groups_of_distinct_objects(count, pairwise):
             assert not program(*changed)
 
 
+@pytest.mark.parametrize("count", [3, 8, 9, 40])
+def test_some_of_a_group_are_no_other_of_it(count):
+    """Where a program changes two of its arguments, the rest may be one object."""
+    namespace = {}
+    exec(f"def many({', '.join(f'a{i}' for i in range(count))}): ...", namespace)
+    values = [[] for _ in range(count)]
+    b = Builder(namespace["many"], *values)
+    b.guard("distinct", None, group=[b.local(i) for i in range(count)], number=2)
+    program = b.compile()
+    assert program(*values)
+    assert "first=2" in program.program.check_fn_text()
+    for i in range(count):
+        for j in range(i):
+            changed = list(values)
+            changed[i] = changed[j]
+            assert bool(program(*changed)) == (j >= 2), (i, j)
+    assert program(*values[:2], *[values[2]] * (count - 2))
+
+
+def test_watched_and_other_objects_behind_tags_and_in_arguments():
+    module = torch.nn.Module()
+    lists = [[] for _ in range(5)]
+    for i, value in enumerate(lists[:4]):
+        setattr(module, f"v{i}", value)
+    b = Builder(two, module, lists[4])
+    b.guard("id", b.local(0), payload=module)
+    kept = [b.step("instance_item", b.local(0), f"v{i}") for i in range(4)]
+    for source in kept:
+        b.guard("type", source, payload=list)
+    b.guard("distinct", None, group=[kept[0], b.local(1), *kept[1:]], number=2)
+    program = b.compile()
+    assert program(module, lists[4])
+    assert [bool(program(module, value)) for value in lists] == [False, False, False, False, True]
+    module.v3 = module.v2  # neither is watched
+    assert program(module, lists[4])
+    module.v3 = module.v0
+    assert not program(module, lists[4])
+    module.v3 = []
+    assert program(module, lists[4]) and not program(module, module.v3)
+
+
 def test_arguments_distinct_from_parameters():
     module = torch.nn.Linear(2, 2)
     x = torch.ones(2)
