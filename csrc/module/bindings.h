@@ -9,7 +9,8 @@
   AREA(compare)                       \
   AREA(decompile)                     \
   AREA(neutral)                       \
-  AREA(hook)
+  AREA(hook)                          \
+  AREA(symbolic)
 
 #define PELLUCID_CORE_AREAS(AREA) \
   AREA(backends)                  \

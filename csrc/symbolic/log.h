@@ -52,6 +52,7 @@ struct Event {
   uint32_t second_input = 0;
   std::string text;  // the source of an input, the message of an assertion
   Location location;
+  uint32_t nodes = 0;  // expressions there were
 };
 
 std::string to_text(const Event& event);  // "eval s0 > 2 [guard added] at user.py:12"

@@ -78,7 +78,7 @@ class Printer {
     return text(expr->arg(0), level) + " " + op + " " + text(expr->arg(1), level + 1);
   }
 
-  std::string tight(Expr expr, const char* op, int* own) {  // // and % as sums are written: s0//2
+  std::string tight(Expr expr, const char* op, int* own) {  // as sums are written: s0//2
     *own = kTermLevel;
     return text(expr->arg(0), kTermLevel) + op + text(expr->arg(1), kTermLevel + 1);
   }
@@ -206,12 +206,13 @@ class Printer {
       case Kind::kProduct:
         *own = kTermLevel;
         return product(expr, kTermLevel);
-      case Kind::kFloorDiv:
       case Kind::kMod:
+      case Kind::kFloatMod:
+        return binary(expr, "%", kTermLevel, own);
+      case Kind::kFloorDiv:
       case Kind::kIntTrueDiv:
       case Kind::kFloatDiv:
       case Kind::kFloatFloorDiv:
-      case Kind::kFloatMod:
       case Kind::kFloatMul:
         return tight(expr, kind_text(expr->kind), own);
       case Kind::kPow:

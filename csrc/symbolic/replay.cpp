@@ -1,56 +1,39 @@
 // Replaying a decision log: every question again, in order, on a ShapeEnv that has seen none.
-#include "base/check.h"
 #include "symbolic/shape_env.h"
 #include "symbolic/translate.h"
 
 namespace pellucid::symbolic {
 
-Expr Translator::operator()(Expr root) {
-  std::vector<Expr> pending{root};
+void Translator::advance(size_t count) {
   std::vector<Expr> args;
-  while (!pending.empty()) {
-    const Expr expr = pending.back();
-    if (done_.count(expr) != 0) {
-      pending.pop_back();
+  while (done_.size() < count) {
+    const Expr expr = from_.node(done_.size());
+    if (expr->is(Kind::kSymbol)) {
+      const auto index = static_cast<size_t>(expr->value);
+      if (index >= into_.symbol_count()) return;
+      done_.push_back(into_.symbol(index));
       continue;
     }
-    const size_t before = pending.size();
-    for (uint32_t i = 0; i < expr->count; ++i) {
-      if (done_.count(expr->arg(i)) == 0) pending.push_back(expr->arg(i));
-    }
-    if (pending.size() != before) continue;
-    pending.pop_back();
-    Expr& made = done_[expr];
-    switch (expr->kind) {
-      case Kind::kConst:
-        made = into_.constant(expr->value);
-        break;
-      case Kind::kTruth:
-        made = into_.truth(expr->value != 0);
-        break;
-      case Kind::kReal:
-        made = into_.real(expr->real());
-        break;
-      case Kind::kSymbol:
-        if (static_cast<size_t>(expr->value) >= into_.arena().symbol_count()) {
-          throw Error(ErrorKind::kValue, "the log uses a symbol before it was made");
-        }
-        made = into_.arena().symbol(static_cast<size_t>(expr->value));
-        break;
-      default:
-        args.clear();
-        for (uint32_t i = 0; i < expr->count; ++i) args.push_back(done_.at(expr->arg(i)));
-        done_[expr] = into_.rebuild(expr, args.data());
-    }
+    args.clear();
+    for (uint32_t i = 0; i < expr->count; ++i) args.push_back(done_[expr->arg(i)->id]);
+    const Int* coefficients = expr->is_sum() ? expr->coefficients() : nullptr;
+    done_.push_back(into_.intern(expr->kind, expr->type, args.data(), coefficients, expr->count, expr->value, expr->digits - 128));
   }
-  return done_.at(root);
 }
 
-void ShapeEnv::replay(const std::vector<Event>& events, const std::vector<Input>& inputs) {
+Expr Translator::operator()(Expr expr) {
+  advance(expr->id + 1);
+  if (expr->id >= done_.size()) throw Error(ErrorKind::kValue, "the log uses a symbol before it was made");
+  return done_[expr->id];
+}
+
+void ShapeEnv::replay(const ShapeEnv& other) {
   if (arena_.symbol_count() != 0 || !log_.empty()) throw Error(ErrorKind::kValue, "a log is replayed on a fresh ShapeEnv");
-  Translator translate(build_);
-  for (const Event& event : events) {
+  Translator translate(other.arena_, arena_);
+  const std::vector<Input>& inputs = other.inputs_;
+  for (const Event& event : other.log_) {
     const Site site = at(event.location);
+    translate.advance(event.nodes);
     try {
       switch (event.kind) {
         case EventKind::kInput: {

@@ -124,8 +124,8 @@ class ShapeEnv final : public RefCounted {
   // Where the symbol became one value, if it did.
   const Location* specialized_at(Expr symbol) const;
 
-  // Repeats what was asked of another ShapeEnv.
-  void replay(const std::vector<Event>& events, const std::vector<Input>& inputs);
+  // Repeats what was asked of another ShapeEnv, in order, on this one, of which nothing was asked yet.
+  void replay(const ShapeEnv& other);
 
  private:
   bool evaluate_new(Expr condition, Site site);

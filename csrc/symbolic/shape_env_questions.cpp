@@ -39,6 +39,7 @@ Event& ShapeEnv::record(EventKind kind, Expr expr, Site site) {
   event.kind = kind;
   event.expr = expr;
   event.location = site.locate();
+  event.nodes = static_cast<uint32_t>(arena_.size());
   log_.push_back(std::move(event));
   return log_.back();
 }

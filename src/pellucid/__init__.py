@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pellucid.api import optimize as optimize
     from pellucid.api import reset as reset
     from pellucid.explaining import explain as explain
+    from pellucid.shapes import ShapeEnv as ShapeEnv
+    from pellucid.shapes import constrain_range as constrain_range
 
 __version__ = "0.1.0"
 
@@ -45,6 +47,8 @@ _LAZY: Dict[str, Tuple[str, Optional[str]]] = {
     "maybe_mark_dynamic": ("api", "maybe_mark_dynamic"),
     "optimize": ("api", "optimize"),
     "reset": ("api", "reset"),
+    "ShapeEnv": ("shapes", "ShapeEnv"),
+    "constrain_range": ("shapes", "constrain_range"),
 }
 
 

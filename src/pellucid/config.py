@@ -43,6 +43,9 @@ _OPTIONS: Dict[str, _Option] = {
     "instruction_limit": _Option(
         1_000_000, _is_count, "an int of at least 1", "symbolically executed instructions in one capture; past it the graph ends"
     ),
+    "assume_duck_shapes": _Option(
+        True, _is_bool, "a bool", "sizes that are equal when a symbol is made share it, at the price of a guard that they stay equal"
+    ),
 }
 
 # Declared for readers and type checkers; the table above is what counts, and a test compares the two.
@@ -50,6 +53,7 @@ cache_size_limit: int = 8
 backend_errors: str = "raise"
 suppress_errors: bool = True
 instruction_limit: int = 1_000_000
+assume_duck_shapes: bool = True
 
 
 def options() -> Dict[str, Any]:

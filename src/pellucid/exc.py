@@ -7,7 +7,18 @@ import linecache
 import os
 from typing import Iterable, List, NamedTuple, Optional, Tuple, Union
 
-__all__ = ["BackendCompilerFailed", "CoreUnavailable", "GuardError", "InternalError", "PellucidError", "Unsupported", "UserFrame"]
+__all__ = [
+    "BackendCompilerFailed",
+    "ConstraintViolationError",
+    "CoreUnavailable",
+    "DataDependentError",
+    "GuardError",
+    "GuardsFrozenError",
+    "InternalError",
+    "PellucidError",
+    "Unsupported",
+    "UserFrame",
+]
 
 
 class UserFrame(NamedTuple):
@@ -118,6 +129,18 @@ class GuardError(PellucidError):
 
     def __str__(self) -> str:
         return f"guard {self.guard} could not be evaluated" + (f": {self.detail}" if self.detail else "")
+
+
+class DataDependentError(PellucidError):
+    """A ShapeEnv was asked what only the data knows. The text says of which symbols, where they are from, and what to write instead."""
+
+
+class ConstraintViolationError(PellucidError):
+    """What was demanded of a dimension does not hold. The text says where it was broken, and what would mend it."""
+
+
+class GuardsFrozenError(PellucidError):
+    """A question needs a new guard after `ShapeEnv.freeze(errors=True)`."""
 
 
 class CoreUnavailable(PellucidError, ImportError):

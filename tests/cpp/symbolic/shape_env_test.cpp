@@ -118,7 +118,7 @@ TEST(ShapeEnvTest, LogReplays) {
   EXPECT_EQ(to_text(log[3]), "eval s0 > 2 [guard added] at user.py:12");
   EXPECT_EQ(to_text(log[5]), "replace s1 by s0 at user.py:13");
   Env again;
-  again.env->replay(log, e.env->inputs());
+  again.env->replay(*e.env);
   ASSERT_EQ(again.env->log().size(), log.size());
   for (size_t i = 0; i < log.size(); ++i) EXPECT_EQ(to_text(again.env->log()[i]), to_text(log[i]));
   EXPECT_EQ(again.guards(), e.guards());

@@ -15,7 +15,13 @@ def defaults():
 
 
 def test_defaults_agree_with_the_declarations():
-    assert config.options() == {"cache_size_limit": 8, "backend_errors": "raise", "suppress_errors": True, "instruction_limit": 1_000_000}
+    assert config.options() == {
+        "cache_size_limit": 8,
+        "backend_errors": "raise",
+        "suppress_errors": True,
+        "instruction_limit": 1_000_000,
+        "assume_duck_shapes": True,
+    }
     assert {name for name in config.__annotations__ if not name.startswith("_")} == set(config.options())
 
 
@@ -49,7 +55,7 @@ def test_unknown_names_are_errors_with_a_suggestion():
         config.cache_limit_size = 3
     with pytest.raises(AttributeError, match="did you mean 'suppress_errors'"):
         config.supress_errors
-    with pytest.raises(AttributeError, match="known: backend_errors, cache_size_limit"):
+    with pytest.raises(AttributeError, match="known: assume_duck_shapes, backend_errors, cache_size_limit"):
         config.patch(zzz=1)
     with pytest.raises(AttributeError, match="can't be deleted"):
         del config.cache_size_limit

@@ -77,7 +77,10 @@ def test_guard_error():
         exc.BackendCompilerFailed("mine", "text", ValueError("no")),
         exc.InternalError("text", "file.py"),
         exc.GuardError("guard", "text"),
+        exc.ConstraintViolationError("text"),
         exc.CoreUnavailable("text"),
+        exc.DataDependentError("text"),
+        exc.GuardsFrozenError("text"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -88,4 +91,14 @@ def test_every_exception_survives_pickling_and_is_one_of_ours(error):
 
 def test_the_list_above_is_complete():
     names = {name for name in exc.__all__ if isinstance(getattr(exc, name), type) and issubclass(getattr(exc, name), exc.PellucidError)}
-    assert names == {"BackendCompilerFailed", "CoreUnavailable", "GuardError", "InternalError", "PellucidError", "Unsupported"}
+    assert names == {
+        "BackendCompilerFailed",
+        "ConstraintViolationError",
+        "CoreUnavailable",
+        "DataDependentError",
+        "GuardError",
+        "GuardsFrozenError",
+        "InternalError",
+        "PellucidError",
+        "Unsupported",
+    }
