@@ -1,6 +1,7 @@
 // OutputGraph: tensor work as it is recorded. An operator is called once on fakes, its result wrapped, its node appended; a call
 // whose result is a plain Python value (size, dim, is_contiguous) leaves no node.
 #include "base/check.h"
+#include "py/once.h"
 #include "torch_bridge/fake_tensor.h"
 #include "translate/instruction_translator.h"
 #include "variables/torch_types.h"
@@ -322,7 +323,8 @@ Answer InstructionTranslator::wrap_result(PyObject* value, uint32_t id) {
   }
   const bool is_tuple = PyTuple_Check(value);
   if (is_tuple || PyList_Check(value)) {
-    static PyObject* getitem = PyObject_GetAttrString(PyImport_ImportModule("operator"), "getitem");
+    static py::Once<PyObject*> kept_getitem;
+    PyObject* const getitem = kept_getitem.get([] { return PyObject_GetAttrString(PyImport_ImportModule("operator"), "getitem"); });
     std::vector<Variable*> items;
     const Py_ssize_t size = is_tuple ? PyTuple_GET_SIZE(value) : PyList_GET_SIZE(value);
     for (Py_ssize_t i = 0; i < size; i++) {

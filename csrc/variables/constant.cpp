@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "py/once.h"
 #include "source/plain.h"
 #include "variables/values.h"
 
@@ -30,13 +31,13 @@ struct ValueTypes {
 };
 
 const ValueTypes& torch_value_types() {
-  static const ValueTypes found = [] {
+  static py::Once<ValueTypes> found;
+  return found.get([] {
     static const char* const names[8] = {"Size", "dtype", "device", "layout", "memory_format", "qscheme", "finfo", "iinfo"};
     ValueTypes result;
     for (int i = 0; i < 8; i++) result.types[i] = reinterpret_cast<PyTypeObject*>(module_attribute("torch", names[i]));
     return result;
-  }();
-  return found;
+  });
 }
 
 bool all_data(PyObject* const* items, Py_ssize_t count) {
@@ -87,10 +88,14 @@ PyTypeObject* itertools_type(const char* name) { return reinterpret_cast<PyTypeO
 
 PyTypeObject* iterator_type(IteratorVariable* iterator) {
   using Form = IteratorVariable::Form;
-  static PyTypeObject* const chain = itertools_type("chain");
-  static PyTypeObject* const repeat = itertools_type("repeat");
-  static PyTypeObject* const count = itertools_type("count");
-  static PyTypeObject* const islice = itertools_type("islice");
+  static py::Once<PyTypeObject*> kept_chain;
+  PyTypeObject* const chain = kept_chain.get([] { return itertools_type("chain"); });
+  static py::Once<PyTypeObject*> kept_repeat;
+  PyTypeObject* const repeat = kept_repeat.get([] { return itertools_type("repeat"); });
+  static py::Once<PyTypeObject*> kept_count;
+  PyTypeObject* const count = kept_count.get([] { return itertools_type("count"); });
+  static py::Once<PyTypeObject*> kept_islice;
+  PyTypeObject* const islice = kept_islice.get([] { return itertools_type("islice"); });
   switch (iterator->form) {
     case Form::kSequence: {
       Variable* over = iterator->over;
@@ -172,7 +177,9 @@ PyTypeObject* type_of(Variable* v) {
     case Kind::kSuper:
       return &PySuper_Type;
     case Kind::kPartial: {
-      static PyTypeObject* const partial = reinterpret_cast<PyTypeObject*>(module_attribute("functools", "partial"));
+      static py::Once<PyTypeObject*> kept_partial;
+      PyTypeObject* const partial =
+          kept_partial.get([] { return reinterpret_cast<PyTypeObject*>(module_attribute("functools", "partial")); });
       return partial;
     }
     case Kind::kGenerator:
@@ -398,42 +405,42 @@ namespace {
 enum class Purity : uint8_t { kNone, kData, kReads };
 
 const std::unordered_set<PyObject*>& functions_that_read() {
-  static const auto* const functions = [] {
-    auto* set = new std::unordered_set<PyObject*>();
+  static py::Once<std::unordered_set<PyObject*>> functions;
+  return functions.get([] {
+    std::unordered_set<PyObject*> set;
     for (const char* name : {"abs", "all", "any", "ascii", "bin", "chr", "divmod", "format", "hex", "len", "max", "min", "oct", "ord",
                              "pow", "repr", "round", "sorted", "sum"}) {
-      set->insert(module_attribute("builtins", name));
+      set.insert(module_attribute("builtins", name));
     }
     for (const char* module_name : {"math", "cmath"}) {
       py::Ref module = py::Ref::steal(PyImport_ImportModule(module_name));
       PyObject *name, *value, *dict = module ? PyModule_GetDict(module.get()) : nullptr;
       Py_ssize_t position = 0;
       while (dict && PyDict_Next(dict, &position, &name, &value)) {
-        if (PyCFunction_CheckExact(value)) set->insert(Py_NewRef(value));
+        if (PyCFunction_CheckExact(value)) set.insert(Py_NewRef(value));
       }
     }
     PyErr_Clear();
     for (const char* name : {"promote_types", "can_cast"}) {
-      set->insert(module_attribute("torch", name));
+      set.insert(module_attribute("torch", name));
     }
     return set;
-  }();
-  return *functions;
+  });
 }
 
 const std::unordered_set<PyObject*>& operator_functions() {
-  static const auto* const functions = [] {
-    auto* set = new std::unordered_set<PyObject*>();
+  static py::Once<std::unordered_set<PyObject*>> functions;
+  return functions.get([] {
+    std::unordered_set<PyObject*> set;
     py::Ref module = py::Ref::steal(PyImport_ImportModule("_operator"));
     PyObject *name, *value, *dict = module ? PyModule_GetDict(module.get()) : nullptr;
     Py_ssize_t position = 0;
     while (dict && PyDict_Next(dict, &position, &name, &value)) {
-      if (PyCFunction_CheckExact(value)) set->insert(Py_NewRef(value));
+      if (PyCFunction_CheckExact(value)) set.insert(Py_NewRef(value));
     }
     PyErr_Clear();
     return set;
-  }();
-  return *functions;
+  });
 }
 
 Purity purity(PyObject* callable) {
@@ -453,7 +460,8 @@ Purity purity(PyObject* callable) {
 // A repetition that fills the memory is not evaluated ahead of time.
 bool too_large(PyObject* callable, const std::vector<py::Ref>& values) {
   if (values.size() != 2 || (PyLong_Check(values[0].get()) && PyLong_Check(values[1].get()))) return false;
-  static PyObject* const mul = module_attribute("operator", "mul");
+  static py::Once<PyObject*> kept_mul;
+  PyObject* const mul = kept_mul.get([] { return module_attribute("operator", "mul"); });
   if (callable != mul) return false;
   for (int i = 0; i < 2; i++) {
     PyObject *sequence = values[i].get(), *count = values[1 - i].get();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "py/once.h"
 #include "variables/values.h"
 
 namespace pellucid::variables {
@@ -14,8 +15,10 @@ bool hashes_by_identity(PyTypeObject* type) {
 
 // Enum's hash is Python code of the standard library that hashes the member's name; equality is identity.
 bool is_enum_member(PyObject* object) {
-  static PyObject* const enum_type = module_attribute("enum", "Enum");
-  static PyObject* const enum_hash = PyObject_GetAttrString(enum_type, "__hash__");
+  static py::Once<PyObject*> kept_enum_type;
+  PyObject* const enum_type = kept_enum_type.get([] { return module_attribute("enum", "Enum"); });
+  static py::Once<PyObject*> kept_enum_hash;
+  PyObject* const enum_hash = kept_enum_hash.get([&] { return PyObject_GetAttrString(enum_type, "__hash__"); });
   if (!PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(enum_type))) return false;
   if (Py_TYPE(object)->tp_richcompare != PyBaseObject_Type.tp_richcompare) {
     return PyLong_Check(object) && Py_TYPE(object)->tp_richcompare == PyLong_Type.tp_richcompare;
@@ -279,7 +282,8 @@ void store_all(Tracer& t, DictVariable* dict, const Entries& entries) {
 }
 
 bool is_ordered(DictVariable* dict) {
-  static PyObject* const ordered = module_attribute("collections", "OrderedDict");
+  static py::Once<PyObject*> kept_ordered;
+  PyObject* const ordered = kept_ordered.get([] { return module_attribute("collections", "OrderedDict"); });
   return PyType_IsSubtype(dict->type, reinterpret_cast<PyTypeObject*>(ordered));
 }
 

@@ -1,6 +1,7 @@
 // Subscripts and lengths: container[key], its assignment and deletion, len(container). Sequences and dicts as CPython's mapping and
 // sequence protocols; tensors become nodes of the graph.
 #include "base/check.h"
+#include "py/once.h"
 #include "variables/values.h"
 
 namespace pellucid::variables {
@@ -97,7 +98,8 @@ bool is_tensor_index(Tracer& t, Variable* key, int depth) {
 }
 
 Answer tensor_item(Tracer& t, Variable* tensor, Variable* key) {
-  static PyObject* const getitem = module_attribute("operator", "getitem");
+  static py::Once<PyObject*> kept_getitem;
+  PyObject* const getitem = kept_getitem.get([] { return module_attribute("operator", "getitem"); });
   if (!is_tensor_index(t, key, 0)) return not_modelled(t, tensor, key);
   Arguments arguments;
   arguments.positional = {tensor, key};
@@ -302,7 +304,8 @@ Status set_item(Tracer& t, Variable* container, Variable* key, Variable* value) 
     case Kind::kObject:
       return store_object(t, container, key, value);
     case Kind::kTensor: {
-      static PyObject* const setitem = module_attribute("operator", "setitem");
+      static py::Once<PyObject*> kept_setitem;
+      PyObject* const setitem = kept_setitem.get([] { return module_attribute("operator", "setitem"); });
       value = t.force(value);
       const bool accepted = value->kind == Kind::kTensor || (value->kind == Kind::kConstant && PyNumber_Check(value->real));
       if (!accepted || !is_tensor_index(t, key, 0)) {

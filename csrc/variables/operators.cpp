@@ -1,8 +1,10 @@
 // Unary and binary operators, by the rules of CPython's abstract.c: numbers first, then sequences, reflected methods by subclass
 // priority, in-place forms that fall back. Comparison and identity are in comparison.cpp.
 #include <opcode.h>
+#include <array>
 
 #include "base/check.h"
+#include "py/once.h"
 #include "variables/values.h"
 
 namespace pellucid::variables {
@@ -391,8 +393,10 @@ Answer unary(Tracer& t, const char* special, Variable* v) {
   CHECK(name == "neg" || name == "pos" || name == "invert") << special;
   if (v->kind == Kind::kConstant && is_data(v->real)) return from_result(t, apply(v->real));
   if (v->kind == Kind::kTensor) {
-    static PyObject* const functions[3] = {module_attribute("operator", "neg"), module_attribute("operator", "pos"),
-                                           module_attribute("operator", "invert")};
+    static py::Once<std::array<PyObject*, 3>> kept;
+    const auto& functions = kept.get([] {
+      return std::array{module_attribute("operator", "neg"), module_attribute("operator", "pos"), module_attribute("operator", "invert")};
+    });
     Arguments arguments;
     arguments.positional = {v};
     return t.torch_operator(functions[name == "neg" ? 0 : name == "pos" ? 1 : 2], nullptr, arguments);

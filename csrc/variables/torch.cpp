@@ -179,10 +179,11 @@ namespace {
 
 // pellucid.allow_in_graph(f): by id, holding the function. Borrowed; null with an exception set.
 PyObject* allowed_in_graph() {
-  static PyObject* const allowed = [] {
+  static PyObject* allowed = nullptr;
+  if (allowed == nullptr) {
     py::Ref api = py::Ref::steal(PyImport_ImportModule("pellucid.api"));
-    return api ? PyObject_GetAttrString(api.get(), "allowed_in_graph") : nullptr;
-  }();
+    allowed = api ? PyObject_GetAttrString(api.get(), "allowed_in_graph") : nullptr;
+  }
   return allowed;
 }
 

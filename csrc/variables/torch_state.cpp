@@ -88,21 +88,18 @@ const Entry kEntries[] = {
 const std::unordered_map<PyObject*, StateKind>& table() {
   static std::unordered_map<PyObject*, StateKind> made;
   static std::vector<Entry> pending(std::begin(kEntries), std::end(kEntries));
-  std::erase_if(pending, [](const Entry& entry) {
+  const std::vector<Entry> looked_for = pending;  // reading attributes may run Python, and other threads may be here meanwhile
+  for (const Entry& entry : looked_for) {
     py::Ref name = py::Ref::steal(PyUnicode_InternFromString(entry.module));
     py::Ref module = name ? py::Ref::steal(PyImport_GetModule(name.get())) : py::Ref();
-    if (!module) {
-      PyErr_Clear();
-      return false;
-    }
-    PyObject* function = PyObject_GetAttrString(module.get(), entry.path);  // kept for the life of the process
+    PyObject* function = module ? PyObject_GetAttrString(module.get(), entry.path) : nullptr;  // kept for the life of the process
     if (function == nullptr) {
-      PyErr_Clear();  // another torch lacks it, or its module is being imported: an ordinary callable, or looked for again
-      return false;
+      PyErr_Clear();  // not imported; or another torch lacks it, or it is being imported: an ordinary callable, or looked for again
+      continue;
     }
     made.emplace(function, entry.kind);
-    return true;
-  });
+    std::erase_if(pending, [&](const Entry& one) { return one.module == entry.module && one.path == entry.path; });
+  }
   return made;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "py/once.h"
 #include "variables/builtins/builtins.h"
 
 namespace pellucid::variables::builtins {
@@ -49,7 +50,8 @@ py::Ref resolve(const char* module, const char* dotted) {
 }  // namespace
 
 const Table& Table::get() {
-  static const Table* table = [] {
+  static py::Once<const Table*> table;
+  return *table.get([] {
     auto* made = new Table;
     add_attributes(*made);
     add_breaks(*made);
@@ -63,9 +65,8 @@ const Table& Table::get() {
     add_operators(*made);
     add_slots(*made);
     add_text(*made);
-    return made;
-  }();
-  return *table;
+    return static_cast<const Table*>(made);
+  });
 }
 
 const Table::Entry* Table::find(PyObject* callable) const {

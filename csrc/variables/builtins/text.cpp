@@ -1,4 +1,5 @@
 // str, repr, ascii and format: of known values by the real function, of objects by their special methods.
+#include "py/once.h"
 #include "variables/builtins/builtins.h"
 #include "variables/exception.h"
 
@@ -15,13 +16,14 @@ bool has_fixed_repr(ObjectVariable* object) {
 // The generated __repr__ of a dataclass below the wrapper that ends recursion by id() and thread: an object that holds itself ends in
 // a break here instead. Borrowed; null: not one.
 PyObject* dataclass_repr(PyObject* function) {
-  static PyObject* const wrapper_code = [] {
+  static py::Once<PyObject*> kept;
+  PyObject* const wrapper_code = kept.get([] {
     py::Ref maker = py::Ref::share(library("dataclasses", "_recursive_repr"));
     py::Ref made = py::Ref::steal(maker ? PyObject_CallOneArg(maker.get(), maker.get()) : nullptr);
     PyObject* code = made ? PyObject_GetAttrString(made.get(), "__code__") : nullptr;
     PyErr_Clear();
     return code;
-  }();
+  });
   if (function == nullptr || !PyFunction_Check(function) || PyFunction_GET_CODE(function) != wrapper_code) return nullptr;
   py::Ref inner = py::Ref::steal(PyObject_GetAttrString(function, "__wrapped__"));  // the function's dict keeps it
   PyErr_Clear();
