@@ -81,7 +81,7 @@ bool Compiler::collect() {
   for (size_t i = 0; i < guards.size(); i++) {
     const Guard& guard = guards[i];
     if (!keep_guard(guard)) return false;
-    if (guard.kind == Kind::kGlobalLacks) continue;
+    if (guard.kind == Kind::kGlobalLacks || guard.kind == Kind::kPrecision) continue;
     std::vector<const Source*> sources = guard.group;
     if (guard.source != nullptr) sources.push_back(guard.source);
     if (guard.other != nullptr) sources.push_back(guard.other);

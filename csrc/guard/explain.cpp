@@ -60,6 +60,12 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
     bool lacks = find(PyFunction_GET_GLOBALS(frame.func), guard.payload, false) == cpython::Lookup::kAbsent;
     return answer(lacks, "a global " + source::plain_text(guard.payload) + " hides the builtin");
   }
+  if (guard.kind == Kind::kPrecision) {
+    const uint32_t is = bridge::float32_precision(static_cast<uint32_t>(guard.number >> 32));
+    return answer(is == static_cast<uint32_t>(guard.number), "the precision of float32 products is " + bridge::float32_precision_text(is) +
+                                                                 " instead of " +
+                                                                 bridge::float32_precision_text(static_cast<uint32_t>(guard.number)));
+  }
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) {
     std::unordered_map<PyObject*, const source::Source*> seen;
     std::vector<py::Ref> values;
@@ -106,8 +112,10 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
       return answer(find(value, guard.payload, true) == cpython::Lookup::kAbsent,
                     name + " has an attribute " + value_text(guard.payload) + " of its own");
     case Kind::kClassAttr: {
-      PyObject* found = cpython::type_lookup(type, guard.payload);
-      return answer(found == guard.expected, "type(" + name + ")." + value_text(guard.payload) + " is " + value_text(found) +
+      const bool itself = guard.number == 1;
+      PyObject* found = cpython::type_lookup(itself ? reinterpret_cast<PyTypeObject*>(value) : type, guard.payload);
+      return answer(found == guard.expected, (itself ? name : "type(" + name + ")") + "." + value_text(guard.payload) + " is " +
+                                                 value_text(found) +
                                                  (guard.expected == nullptr ? " instead of nothing" : ", another object"));
     }
     case Kind::kTensor: {
@@ -137,6 +145,7 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
     case Kind::kSubclassOf:
       return answer(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(guard.payload)) != 0,
                     "type(" + name + ") is " + type->tp_name + ", no subclass of " + type_name(guard.payload));
+    case Kind::kPrecision:
     case Kind::kGlobalLacks:
       break;
   }

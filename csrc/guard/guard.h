@@ -20,7 +20,7 @@ enum class Kind : uint8_t {
   kDictHas,        // payload: key in x
   kDictLacks,      // payload: key not in x
   kInstanceLacks,  // payload: name not in x.__dict__
-  kClassAttr,      // payload: name; expected: what type(x)'s MRO lookup gives (null: nothing)
+  kClassAttr,      // payload: name; expected: what type(x)'s MRO lookup gives (null: nothing); number 1: x is the class itself
   kGlobalLacks,    // payload: name not in func.__globals__ (the builtin is used)
   kTensor,         // payload: the example tensor: class, keys, dtype, device, layout, rank, sizes, strides, requires_grad
   kSame,           // other: x is other
@@ -29,6 +29,7 @@ enum class Kind : uint8_t {
   kNoDefaults,     // x.__defaults__ (or, number 1, x.__kwdefaults__) is None or empty
   kCellEmpty,      // the cell x is empty
   kEmptyDict,      // x, a dict, is empty (hooks)
+  kPrecision,      // number: classes << 32 | what bridge::float32_precision(classes) is
   kSubclassOf,     // reserved for the fallbacks of isinstance; payload: class
 };
 

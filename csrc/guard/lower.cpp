@@ -172,6 +172,14 @@ bool Compiler::lower(const Guard& guard, size_t index) {
     needs_globals_ = true;
     return add_entry(*plan_known_dict(PyFunction_GET_GLOBALS(frame_.func), 0), guard.payload.get(), Entry::kAbsent) != SIZE_MAX;
   }
+  if (guard.kind == Kind::kPrecision) {
+    const auto classes = static_cast<uint32_t>(guard.number >> 32), value = static_cast<uint32_t>(guard.number);
+    Row row{Op::kPrecision, 0, 0, 0, {0}};
+    row.destination = value;
+    row.argument = classes;
+    emit(row, Phase::kEarly);
+    return bridge::float32_precision(classes) == value || fail(guard, "does not hold");
+  }
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) return lower_group(guard.group, guard.number);
   Node& node = *node_of(guard.source);
   switch (guard.kind) {
@@ -226,6 +234,7 @@ bool Compiler::lower(const Guard& guard, size_t index) {
       return lower_empty_dict(node);
     case Kind::kSubclassOf:
       return check_row(node, Op::kSubclassOf, bits_of(guard.payload.get()));
+    case Kind::kPrecision:
     case Kind::kGlobalLacks:
       break;
   }
@@ -353,14 +362,17 @@ bool Compiler::lower_key(const Guard& guard, Node& node) {
 
 bool Compiler::lower_class_attr(const Guard& guard, Node& node) {
   PyObject* expected = guard.expected.get();
-  if (node.type != nullptr) {
-    if (node.status == Status::kConstant && !(ensure_constant(node) && pin_type(node))) return false;
-    Expected* plan = plan_type(node.type);
+  const bool itself = guard.number == 1;
+  if (itself && !(node.status == Status::kConstant && PyType_Check(node.value.get()))) return fail(guard, "is on no known class");
+  PyTypeObject* type = itself ? reinterpret_cast<PyTypeObject*>(node.value.get()) : node.type;
+  if (type != nullptr) {
+    if (node.status == Status::kConstant && !(ensure_constant(node) && (itself || pin_type(node)))) return false;
+    Expected* plan = plan_type(type);
     if (plan == nullptr) return false;
     size_t index = add_entry(*plan, guard.payload.get(), expected != nullptr ? Entry::kId : Entry::kAbsent);
     if (index == SIZE_MAX) return false;
     plan->entries[index].identical = expected;
-    return cpython::type_lookup(node.type, guard.payload.get()) == expected || fail(guard, "does not hold: the class attribute differs");
+    return cpython::type_lookup(type, guard.payload.get()) == expected || fail(guard, "does not hold: the class attribute differs");
   }
   program_.pointers_.push_back(expected);
   return check_key_row(node, Op::kClassAttrIs, guard.payload.get(), static_cast<uint32_t>(program_.pointers_.size() - 1));

@@ -56,6 +56,7 @@ enum class Op : uint8_t {
   // Checks of what is not an operand.
   kGlobals,  // the function's globals (and builtins) are those of the capture
   kState,
+  kPrecision,
   kTables,
   kSkipUnlessMoved,  // the next `argument` rows only look at objects behind version tags: needed when one was adopted anew
   kSettled,          // ... and they all hold

@@ -219,6 +219,9 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       case Op::kState:
         if (!bridge::global_state_matches(state_)) return Answer::kNo;
         continue;
+      case Op::kPrecision:
+        if (bridge::float32_precision(row->argument) != row->destination) return Answer::kNo;
+        continue;
       case Op::kTables:
         if (!check_tables()) return Answer::kNo;
         continue;

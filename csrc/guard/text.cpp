@@ -10,9 +10,10 @@
 namespace pellucid::guard {
 namespace {
 
-constexpr const char* kKindNames[] = {
-    "TYPE",         "ID",     "EQUALS", "LENGTH",   "DICT_KEYS",     "DICT_HAS",    "DICT_LACKS", "INSTANCE_LACKS", "CLASS_ATTR",
-    "GLOBAL_LACKS", "TENSOR", "SAME",   "DISTINCT", "FUNCTION_CODE", "NO_DEFAULTS", "CELL_EMPTY", "EMPTY_DICT",     "SUBCLASS_OF"};
+constexpr const char* kKindNames[] = {"TYPE",       "ID",         "EQUALS",         "LENGTH",        "DICT_KEYS",
+                                      "DICT_HAS",   "DICT_LACKS", "INSTANCE_LACKS", "CLASS_ATTR",    "GLOBAL_LACKS",
+                                      "TENSOR",     "SAME",       "DISTINCT",       "FUNCTION_CODE", "NO_DEFAULTS",
+                                      "CELL_EMPTY", "EMPTY_DICT", "PRECISION",      "SUBCLASS_OF"};
 static_assert(sizeof kKindNames / sizeof *kKindNames == static_cast<size_t>(Kind::kSubclassOf) + 1);
 
 constexpr const char* kOpNames[] = {"load_free_cell",
@@ -53,6 +54,7 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "subclass_of",
                                     "globals",
                                     "state",
+                                    "precision",
                                     "tables",
                                     "skip_unless_moved",
                                     "settled",
@@ -172,6 +174,10 @@ bool set_item(PyObject* dict, const char* key, PyObject* value) {  // takes the 
 // The guard as an expression; `values` collects the objects it names.
 std::string Program::guard_text(const GuardInfo& guard, TextValues& values) const {
   if (guard.kind == Kind::kGlobalLacks) return value_of(guard.payload, values) + " not in G";
+  if (guard.kind == Kind::kPrecision) {
+    return "float32_precision(" + std::to_string(guard.number >> 32) +
+           ") == " + bridge::float32_precision_text(static_cast<uint32_t>(guard.number));
+  }
   if (guard.kind == Kind::kDistinct && !guard.group.empty()) {
     std::string text;
     for (const source::Source* source : guard.group) text += (text.empty() ? "" : ", ") + expression(source, values);
@@ -199,9 +205,12 @@ std::string Program::guard_text(const GuardInfo& guard, TextValues& values) cons
       return "dict_lacks(" + value + ", " + payload() + ")";
     case Kind::kInstanceLacks:
       return "instance_lacks(" + value + ", " + payload() + ")";
-    case Kind::kClassAttr:
-      if (guard.expected == nullptr) return "class_lacks(" + value + ", " + payload() + ")";
-      return "class_attribute(" + value + ", " + payload() + ") is " + object_of(guard.expected, values);
+    case Kind::kClassAttr: {
+      const std::string given = value + ", " + payload();
+      const std::string helper = guard.number == 1 ? "mro_" : "class_";
+      if (guard.expected == nullptr) return helper + "lacks(" + given + ")";
+      return helper + "attribute(" + given + ") is " + object_of(guard.expected, values);
+    }
     case Kind::kTensor:
       return "tensor_matches(" + value + ", " + value_of(reinterpret_cast<PyObject*>(guard.spec->type), values) + ", " +
              bridge::tensor_spec_text(*guard.spec) + ")";
@@ -219,6 +228,7 @@ std::string Program::guard_text(const GuardInfo& guard, TextValues& values) cons
       return "empty_dict(" + value + ")";
     case Kind::kSubclassOf:
       return "issubclass(type(" + value + "), " + payload() + ")";
+    case Kind::kPrecision:
     case Kind::kGlobalLacks:
       break;
   }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cache/lookup.h"
 #include "py/ref.h"
+#include "torch_bridge/global_state.h"
 
 namespace pellucid::module {
 
@@ -144,6 +145,7 @@ bool has_disable_mark(PyObject* function) { return marked(function, disable_name
 bool takes_over(PyObject* function) { return marked(function, original_callable_name); }
 
 Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* locals, Py_ssize_t count) {
+  if (bridge::tracer_is_watching()) return {};  // which is to see the program's own operators
   PyObject* code = PyFunction_GET_CODE(function);
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, code);
   if (cache == nullptr) return {Next::kRaise, nullptr};

@@ -155,9 +155,12 @@ void run_on_twins(const c10::OperatorHandle& op, const Entry& entry, Stack* stac
   }
 }
 
+thread_local unsigned precision_seen = 0;
+
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   Entry& entry = entry_of(op);
   entry.count();
+  precision_seen |= entry.precision;
   const size_t base = stack->size() - entry.argument_count;
   if (entry.origin == Origin::kDataDependent) throw_data_dependent(toString(op.operator_name()));
 
@@ -196,6 +199,8 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
 }
 
 }  // namespace
+
+unsigned take_precision_seen() { return std::exchange(precision_seen, 0); }
 
 bool register_fake_fallback(std::string& error) {
   static bool registered = false;

@@ -30,6 +30,18 @@ bool is_view(const c10::FunctionSchema& schema) {
   return !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
 }
 
+// Which setting of float32's precision an operator of PyTorch's looks at, by what its name says it computes.
+uint8_t precision_class(const c10::OperatorName& name) {
+  if (name.getNamespace() != "aten") return 0;
+  const std::string_view base = std::string_view(name.name).substr(6);
+  const auto contains = [&](const char* part) { return base.find(part) != std::string_view::npos; };
+  if (contains("conv")) return 2;
+  if (contains("lstm") || contains("gru") || contains("rnn")) return 4;
+  for (const char* part : {"mm", "matmul", "linear", "attention", "linalg", "transformer", "cdist", "cholesky", "lu_", "svd", "eig"})
+    if (contains(part)) return 1;
+  return base == "mv" || base == "addmv" || base == "dot" || base == "vdot" ? 1 : 0;
+}
+
 void resolve(const c10::OperatorHandle& op, Entry& entry) {
   using c10::DispatchKey;
   const auto& schema = op.schema();
@@ -42,6 +54,7 @@ void resolve(const c10::OperatorHandle& op, Entry& entry) {
     if (arguments[i].name() == "pin_memory") entry.pin_argument = static_cast<int16_t>(i);
     if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) entry.written_mask |= uint64_t{1} << i;
   }
+  entry.precision = precision_class(op.operator_name());
   entry.shares_storage = is_view(schema);
   entry.lifts_constants = op.operator_name() == c10::OperatorName("aten::lift_fresh", "");
 

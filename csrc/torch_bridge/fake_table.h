@@ -34,6 +34,7 @@ struct Entry {
   bool mixes_devices = false;    // copy_ and its kind
   bool on_twins = false;         // kRule and kMeta
   uint64_t written_mask = 0;     // bit i: argument i is written to
+  uint8_t precision = 0;         // whose float32 precision it depends on: the classes of float32_precision
   std::atomic<uint64_t> calls{0};
 
   // A plain load and store: counts are for reports, and a lost update between threads is cheaper than a locked instruction.

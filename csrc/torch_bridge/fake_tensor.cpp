@@ -2,6 +2,7 @@
 #include "torch_bridge/fake_tensor.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/SavedTensorHooks.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/Exceptions.h>
@@ -112,12 +113,14 @@ FakeScope::FakeScope() : was_included_(c10::impl::tls_is_dispatch_key_included(c
   if (was_included_) return;
   c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, true);
   set_composites_included(true);
+  hooks_were_off_ = at::SavedTensorDefaultHooks::set_tracing(true);  // a user's hooks are for tensors with data
 }
 
 FakeScope::~FakeScope() {
   if (was_included_) return;
   c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false);
   set_composites_included(false);
+  at::SavedTensorDefaultHooks::set_tracing(hooks_were_off_);
 }
 
 }  // namespace pellucid::bridge

@@ -25,7 +25,11 @@ class FakeScope {
 
  private:
   bool was_included_;
+  bool hooks_were_off_ = false;
 };
+
+// The classes of float32_precision (global_state.h) that operators on this thread's fakes belonged to since this was last asked.
+unsigned take_precision_seen();
 
 // True when the exception that is set says "this operator's result depends on values" (item, nonzero, equal ...): a graph break.
 bool is_data_dependent_error();

@@ -4,12 +4,14 @@
 
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/PyInterpreter.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include <cstdio>
 #include <cstring>
@@ -27,6 +29,7 @@ using c10::impl::TorchDispatchModeTLS;
 
 // Bits of GlobalState::bits.
 constexpr int kDisabledShift = 8, kSkipShift = 10, kDepthShift = 16, kDtypeShift = 32, kDeterministicShift = 40;
+constexpr int kForwardLevelShift = 43, kHooksDisabledShift = 44, kHooksShift = 48;
 constexpr uint64_t kFlagMask = 0x3f;  // grad, inference, forward grad, multithreading, view replay, grad layout enforcement
 
 struct Words {
@@ -37,7 +40,16 @@ uint64_t process_bits() {  // process-wide, by accessors in both versions
   auto& context = at::globalContext();
   uint64_t deterministic = context.deterministicAlgorithms() | context.deterministicAlgorithmsWarnOnly() << 1 |
                            context.deterministicFillUninitializedMemory() << 2;
-  return static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << kDtypeShift | deterministic << kDeterministicShift;
+  // Levels are of the process, and level 0 is the only one there can be.
+  const bool forward_level = torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr;
+  return static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) << kDtypeShift | deterministic << kDeterministicShift |
+         static_cast<uint64_t>(forward_level) << kForwardLevelShift;
+}
+
+// Saved-tensor hooks: how many there are, not which. Graphs call those that are there, and programs make new ones at every call.
+uint64_t hook_bits(const at::impl::SavedTensorDefaultHooksTLS& hooks) {
+  return static_cast<uint64_t>(hooks.disabled_error_message.has_value()) << kHooksDisabledShift |
+         static_cast<uint64_t>(hooks.stack.size() & 0xffff) << kHooksShift;
 }
 
 uint64_t flags_by_accessor(const c10::AutogradState& state) {
@@ -54,7 +66,8 @@ Words read_by_accessor() {
   uint64_t function = function_bits(PythonTorchFunctionTLS::get_disabled_state(), PythonTorchFunctionTLS::peek_skip_next(),
                                     static_cast<uint64_t>(PythonTorchFunctionTLS::stack_len()));
   return {keys.included_.raw_repr(), keys.excluded_.raw_repr(),
-          flags_by_accessor(c10::AutogradState::get_tls_state()) | function | process_bits()};
+          flags_by_accessor(c10::AutogradState::get_tls_state()) | function | process_bits() |
+              hook_bits(at::SavedTensorDefaultHooks::get_tls_state())};
 }
 
 // The private layout of PythonTorchFunctionTLS: checked in layout_as_expected.
@@ -70,6 +83,7 @@ struct ThreadPointers {  // trivially constructible, so that the thread-local be
   c10::impl::PODLocalDispatchKeySet* keys;
   const char* autograd_flags;
   const FunctionState* function;
+  const at::impl::SavedTensorDefaultHooksTLS* hooks;
 };
 thread_local ThreadPointers t_pointers;
 
@@ -87,6 +101,7 @@ const char* flags_address(const c10::AutogradState& state) {
 __attribute__((noinline)) void fill_pointers() {
   t_pointers.autograd_flags = flags_address(c10::AutogradState::get_tls_state());
   t_pointers.function = reinterpret_cast<const FunctionState*>(&PythonTorchFunctionTLS::get_state());
+  t_pointers.hooks = &at::SavedTensorDefaultHooks::get_tls_state();
   t_pointers.keys = &c10::impl::raw_local_dispatch_key_set;
 }
 
@@ -95,9 +110,9 @@ inline Words read_raw() {
   if (__builtin_expect(at.keys == nullptr, 0)) fill_pointers();
   const FunctionState* function = at.function;
   uint64_t depth = static_cast<uint64_t>(static_cast<char*>(function->stack_end) - static_cast<char*>(function->stack_begin)) / kStackEntry;
-  return {
-      at.keys->included().raw_repr(), at.keys->excluded().raw_repr(),
-      raw_flags(at.autograd_flags) | function_bits(static_cast<uint64_t>(function->disabled), function->skip_next, depth) | process_bits()};
+  return {at.keys->included().raw_repr(), at.keys->excluded().raw_repr(),
+          raw_flags(at.autograd_flags) | function_bits(static_cast<uint64_t>(function->disabled), function->skip_next, depth) |
+              process_bits() | hook_bits(*at.hooks)};
 }
 
 bool layout_as_expected() {
@@ -254,6 +269,9 @@ constexpr FlagName kFlags[] = {
     {kDeterministicShift, 1, "deterministic_algorithms"},
     {kDeterministicShift + 1, 1, "deterministic_warn_only"},
     {kDeterministicShift + 2, 1, "fill_uninitialized_memory"},
+    {kForwardLevelShift, 1, "forward_ad_level"},
+    {kHooksDisabledShift, 1, "saved_tensors_hooks_disabled"},
+    {kHooksShift, 0xffff, "saved_tensors_hooks"},
 };
 
 std::string keys_text(uint64_t keys) { return c10::toString(DispatchKeySet(DispatchKeySet::RAW, keys)); }
@@ -265,6 +283,32 @@ void append(std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+bool tracer_is_watching() {
+  if (has(c10::impl::tls_local_dispatch_key_set().included_.raw_repr(), DispatchKey::Tracer)) return true;
+  if (TorchDispatchModeTLS::get_mode(c10::impl::TorchDispatchModeKey::PROXY)) return true;
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "torch.fx._symbolic_trace");
+  PyObject* dict = module != nullptr && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+  return dict != nullptr && PyDict_GetItemString(dict, "_is_fx_tracing_flag") == Py_True;
+}
+
+uint32_t float32_precision(unsigned classes) noexcept {
+  constexpr at::Float32Op kOps[] = {at::Float32Op::MATMUL, at::Float32Op::CONV, at::Float32Op::RNN};
+  const auto& context = at::globalContext();
+  uint32_t result = 0;
+  for (unsigned i = 0; i < 3; i++) {
+    if ((classes >> i & 1) == 0) continue;
+    for (auto backend : {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN})
+      result = result << 4 | static_cast<uint32_t>(context.float32Precision(backend, kOps[i]));
+  }
+  return result;
+}
+
+std::string float32_precision_text(uint32_t precision) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%x", precision);
+  return text;
+}
 
 bool capture_global_state(GlobalState& out) {
   initialize();

@@ -33,6 +33,14 @@ struct GlobalState {
   size_t functorch_level() const { return functorch_layers.size(); }
 };
 
+// Whether torch.jit.trace, make_fx or torch.fx.symbolic_trace is looking at what this thread runs.
+bool tracer_is_watching();
+
+// What decides the precision of float32 products, for those of matmul (1), convolution (2) and recurrent operators (4) that `classes`
+// names.
+uint32_t float32_precision(unsigned classes) noexcept;
+std::string float32_precision_text(uint32_t precision);
+
 bool capture_global_state(GlobalState& out);  // false with a Python exception set
 bool global_state_matches(const GlobalState& state) noexcept;
 

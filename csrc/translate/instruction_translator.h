@@ -66,6 +66,7 @@ class InstructionTranslator : public variables::Tracer {
   guard::GuardSet& guard_set() { return guards_; }
   // No two inputs are one tensor: the graph was recorded as if writes to one leave the others alone. To be called once, at the end.
   void guard_distinct_inputs();
+  void guard_precision(Py_ssize_t word) { guards_.add({guard::Kind::kPrecision, nullptr, nullptr, {}, {}, word, {}, {}}); }
   std::shared_ptr<source::Arena> arena() { return arena_; }
   size_t operators() const { return operators_; }
   uint64_t outermost(uint64_t number) const;  // the root-side instruction during which `number` ran inside wait()

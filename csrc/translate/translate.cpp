@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "py/collector.h"
+#include "torch_bridge/fake_tensor.h"
+#include "torch_bridge/global_state.h"
 #include "torch_bridge/graph_call.h"
 #include "torch_bridge/state_scope.h"
 #include "translate/codegen.h"
@@ -60,6 +62,7 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
 
 Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, uint64_t& spent, py::PauseCollector& pause) {
   const bridge::StateScope outside;
+  (void)bridge::take_precision_seen();
   Phases phases;
   InstructionTranslator t(root, forced);
   t.earlier_instructions = spent;
@@ -132,6 +135,10 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   phases.done("graph and backend");
   t.guard_distinctness();
   t.guard_distinct_inputs();
+  if (const unsigned classes = bridge::take_precision_seen(); classes != 0) {
+    const auto word = static_cast<uint64_t>(classes) << 32 | bridge::float32_precision(classes);
+    t.guard_precision(static_cast<Py_ssize_t>(word));
+  }
   entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
   CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
   phases.done("guards");

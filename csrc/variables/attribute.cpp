@@ -353,7 +353,7 @@ Answer class_lookup(Tracer& t, Variable* object, PyObject* name) {
       if (auto* written = overlay(cls, name)) return written->value;
   }
   PyObject* value = _PyType_Lookup(type, name);
-  t.guard_class_attribute(object->source, name, value);
+  t.guard_class_attribute(object->source, type, name, value);
   if (!value) return nullptr;
   if (is_c_descriptor(value) || PyCFunction_Check(value)) return t.known_object(value);
   const source::Source* from = class_source(t, object->source, type, name);
@@ -392,7 +392,7 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
     where = class_source(t, object->source, type, name);
     PyTypeObject* kind = Py_TYPE(from_class);
     if (kind->tp_descr_set) {  // a data descriptor
-      t.guard_class_attribute(object->source, name, from_class);
+      t.guard_class_attribute(object->source, type, name, from_class);
       if (kind == &PyMemberDescr_Type) return read_slot(t, object, name);
       if (kind == &PyGetSetDescr_Type) {
         if (name_is(name, "__class__")) return TRY(class_variable(t, object));
@@ -408,14 +408,14 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
       PyObject* value = PyDict_GetItemWithError(dict, name);
       if (!value && PyErr_Occurred()) return t.raise_python_error();
       if (value) {
-        if (from_class && !Py_TYPE(from_class)->tp_descr_set) t.guard_class_attribute(object->source, name, from_class);
+        t.guard_class_attribute(object->source, type, name, from_class);  // no data descriptor
         Variable* result = t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
         return result;
       }
       t.guard(GuardKind::kInstanceLacks, object->source, name);
     }
   }
-  t.guard_class_attribute(object->source, name, from_class);
+  t.guard_class_attribute(object->source, type, name, from_class);
   if (from_class) return bind_class_value(t, object, type, name, from_class, where);
   return no_attribute(t, object, name);
 }
@@ -431,14 +431,14 @@ Answer module_subclass_attribute(Tracer& t, ObjectVariable* object, PyObject* na
     if (Py_TYPE(from_class)->tp_descr_set && Py_TYPE(from_class) != &PyProperty_Type)
       return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of " + type->tp_name);
     if (Py_TYPE(from_class)->tp_descr_set || !PyDict_GetItemWithError(PyModule_GetDict(object->real), name)) {
-      t.guard_class_attribute(object->source, name, from_class);
+      t.guard_class_attribute(object->source, type, name, from_class);
       return bind_class_value(t, object, type, name, from_class, t.sources().keyed(SourceKind::kClassAttr, object->source, name));
     }
   }
   PyObject* hook = _PyType_Lookup(type, t.intern("__getattr__"));
   if (!hook || PyDict_GetItemWithError(PyModule_GetDict(object->real), name)) return module_object_attribute(t, object, name);
   t.guard(GuardKind::kInstanceLacks, object->source, name);
-  t.guard_class_attribute(object->source, t.intern("__getattr__"), hook);
+  t.guard_class_attribute(object->source, type, t.intern("__getattr__"), hook);
   return call_special(t, object, "__getattr__", {{t.constant(name)}, {}});
 }
 
@@ -477,6 +477,8 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
       return t.fail(Reason::unsupported_attribute, "attribute '" + text_of(name) + "' of " + type->tp_name);
     return generic_get_attribute(t, object, name);
   }
+  PyObject* getattribute_name = t.intern("__getattribute__");
+  t.guard_class_attribute(object->source, type, getattribute_name, _PyType_Lookup(type, getattribute_name));
   if (!inherits_object_getattribute(type, t)) {
     Variable* hook = TRY(class_lookup(t, object, t.intern("__getattribute__")));
     hook = t.force(hook);
@@ -490,13 +492,19 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     return call_special(t, object, "__getattr__", {{t.constant(name)}, {}});
   }
   PyObject* hook = _PyType_Lookup(type, t.intern("__getattr__"));
-  if (!hook) return generic_get_attribute(t, object, name);
+  auto guard_hook = [&] { t.guard_class_attribute(object->source, type, t.intern("__getattr__"), hook); };
+  if (!hook) {
+    Answer answer = generic_get_attribute(t, object, name);
+    if (!answer.ok() && answer.failure()->kind == Failure::Kind::kRaise) guard_hook();
+    return answer;
+  }
   if (hook == torch.module_getattr && !_PyType_Lookup(type, name)) {
     if (auto* written = overlay(object, name); !written || !written->value) {
       PyObject* dict = object->existed ? instance_dict(object->real) : nullptr;
       if (written || !dict || !PyDict_GetItemWithError(dict, name)) {
         if (object->existed) t.guard(GuardKind::kInstanceLacks, object->source, name);
-        t.guard_class_attribute(object->source, name, nullptr);
+        t.guard_class_attribute(object->source, type, name, nullptr);
+        guard_hook();
         bool found = false;
         Variable* value = TRY(module_attribute(t, object, name, &found));
         if (found) return value;
@@ -510,13 +518,13 @@ Answer object_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
   if (answer.ok() || answer.failure()->kind != Failure::Kind::kRaise ||
       !exception_matches(answer.failure()->exception, PyExc_AttributeError))
     return answer;
+  guard_hook();
   if (hook == torch.module_getattr) {
     bool found = false;
     Variable* value = TRY(module_attribute(t, object, name, &found));
     if (found) return value;
     return answer;
   }
-  t.guard_class_attribute(object->source, t.intern("__getattr__"), hook);
   return call_special(t, object, "__getattr__", {{t.constant(name)}, {}});
 }
 
@@ -574,7 +582,7 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
       }
       if (value && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && Py_TYPE(value) != &PyMethodDescr_Type &&
           Py_TYPE(value) != &PyWrapperDescr_Type && !name_is(name, "__class__")) {
-        if (object->source) t.guard_class_attribute(object->source, name, value);
+        t.guard_class_attribute(object->source, type, name, value);
         return bind_class_value(t, object, type, name, value, class_source(t, nullptr, type, name));
       }
       break;
@@ -658,8 +666,9 @@ Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Vari
   }
   PyTypeObject* type = object->type;
   bool slot = false;
-  if (PyObject* from_class = _PyType_Lookup(type, name); from_class && Py_TYPE(from_class)->tp_descr_set) {
-    t.guard_class_attribute(object->source, name, from_class);
+  PyObject* from_class = _PyType_Lookup(type, name);
+  t.guard_class_attribute(object->source, type, name, from_class);
+  if (from_class && Py_TYPE(from_class)->tp_descr_set) {
     PyTypeObject* kind = Py_TYPE(from_class);
     if (kind == &PyProperty_Type) {
       py::Ref function = py::Ref::steal(PyObject_GetAttrString(from_class, value ? "fset" : "fdel"));
@@ -748,8 +757,8 @@ Status set_attribute(Tracer& t, Variable* variable, PyObject* name, Variable* va
   if (auto* object = as_object(variable); object && (!object->real || !(PyType_Check(object->real) || PyModule_Check(object->real)))) {
     static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__setattr__"));
     PyObject* hook = _PyType_Lookup(object->type, t.intern("__setattr__"));
+    t.guard_class_attribute(object->source, object->type, t.intern("__setattr__"), hook);
     if (hook != plain) {
-      t.guard_class_attribute(object->source, t.intern("__setattr__"), hook);
       if (hook == torch_types()->module_setattr) return set_module_attribute(t, object, name, value);
       if (PyFunction_Check(hook)) {
         (void)TRY(t.wait(call_special(t, object, "__setattr__", {{t.constant(name), value}, {}})));
@@ -769,6 +778,7 @@ Status delete_attribute(Tracer& t, Variable* variable, PyObject* name) {
     return t.fail(Reason::unsupported_attribute, "deleting '" + text_of(name) + "' of " + describe(variable));
   static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__delattr__"));
   PyObject* hook = _PyType_Lookup(object->type, t.intern("__delattr__"));
+  t.guard_class_attribute(object->source, object->type, t.intern("__delattr__"), hook);
   if (hook != plain) {
     if (!PyFunction_Check(hook) || PyType_IsSubtype(object->type, torch_types()->module))
       return t.fail(Reason::unsupported_attribute, std::string("__delattr__ of ") + object->type->tp_name);

@@ -62,7 +62,9 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
     if (value.get() == Py_None) return t.none();
     return t.fail(Reason::unsupported_attribute, "grad_fn of a tensor");
   }
-  if (PyObject* from_class = _PyType_Lookup(self->type, name)) {
+  PyObject* from_class = _PyType_Lookup(self->type, name);
+  t.guard_class_attribute(nullptr, self->type, name, from_class);
+  if (from_class) {
     if (PyFunction_Check(from_class) || Py_TYPE(from_class) == &PyMethodDescr_Type || Py_TYPE(from_class) == &PyWrapperDescr_Type) {
       auto* method = t.make<BuiltinMethodVariable>();
       method->self = self;
@@ -110,6 +112,7 @@ Answer call_tensor_method(Tracer& t, TensorVariable* self, PyObject* name, Argum
   if (text == "__hash__" || text == "__repr__" || text == "__str__" || text == "__format__")
     return t.fail(Reason::data_dependent_operator, "Tensor." + std::string(text) + "()");
   PyObject* from_class = _PyType_Lookup(self->type, name);
+  t.guard_class_attribute(nullptr, self->type, name, from_class);
   if (!from_class) return t.raise_new(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", self->type->tp_name, name);
   if (torch_role(from_class) == TorchRole::kBreak)
     return t.fail(text == "backward" ? Reason::backward_call : Reason::unsupported_method, "Tensor." + std::string(text) + "()");

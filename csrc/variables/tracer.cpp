@@ -104,9 +104,23 @@ void Tracer::guard(guard::Kind kind, const source::Source* source, PyObject* pay
   guards_.add(std::move(made));
 }
 
-void Tracer::guard_class_attribute(const source::Source* source, PyObject* name, PyObject* expected) {
-  if (!source) return;
-  guards_.add({guard::Kind::kClassAttr, source, nullptr, py::Ref::share(name), py::Ref::share(expected), -1, location()});
+// One guard serves all objects of a class: the others are only guarded to be of that class. Of objects that the traced program made
+// the class itself is known.
+void Tracer::guard_class_attribute(const source::Source* source, PyTypeObject* type, PyObject* name, PyObject* expected) {
+  auto* cls = reinterpret_cast<PyObject*>(type);
+  if (!source && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;  // which cannot be written to
+  auto [known, first] = class_attributes_[type].try_emplace(name, source);
+  if (!first) {
+    if (known->second != source) guard(guard::Kind::kType, source, cls);
+    return;
+  }
+  keep(name);
+  guard::Guard made{guard::Kind::kClassAttr, source, nullptr, py::Ref::share(name), py::Ref::share(expected), -1, location()};
+  if (!source) {
+    made.source = sources().constant(cls);
+    made.number = 1;
+  }
+  guards_.add(std::move(made));
 }
 
 void Tracer::guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b) {

@@ -63,7 +63,8 @@ class Tracer {
   // -- guards
   source::Arena& sources() { return *arena_; }
   void guard(guard::Kind kind, const source::Source* source, PyObject* payload = nullptr, Py_ssize_t number = -1);
-  void guard_class_attribute(const source::Source* source, PyObject* name, PyObject* expected);
+  // `source` (null: made in the trace) is an object of `type`, whose MRO gives `expected` (null: nothing) for an interned `name`.
+  void guard_class_attribute(const source::Source* source, PyTypeObject* type, PyObject* name, PyObject* expected);
   bool guarded(guard::Kind kind, const source::Source* source) const { return guards_.has(kind, source); }
   void guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b);  // kSame, kDistinct
 
@@ -123,6 +124,8 @@ class Tracer {
   std::map<std::pair<PyObject*, PyObject*>, size_t> global_write_of_;  // (globals, name) -> index
   std::vector<std::unique_ptr<Failure>> failures_;
   std::unordered_map<std::string, PyObject*> interned_;
+  // What was guarded of which class, and through which object.
+  std::unordered_map<PyTypeObject*, std::unordered_map<PyObject*, const source::Source*>> class_attributes_;
 };
 
 // -- what values do. One function per protocol; the files beside this one implement them by kind.

@@ -66,15 +66,25 @@ def attribute(value: Any, name: str) -> Any:
 
 def class_attribute(value: Any, name: str) -> Any:
     """What the class of a value holds under a name, unbound."""
-    for base in type(value).__mro__:
+    return mro_attribute(type(value), name)
+
+
+def class_lacks(value: Any, name: str) -> bool:
+    """Whether no class in the value's MRO has the name."""
+    return mro_lacks(type(value), name)
+
+
+def mro_attribute(cls: type, name: str) -> Any:
+    """What instances of a class find in it under a name, unbound."""
+    for base in cls.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
     raise Missing
 
 
-def class_lacks(value: Any, name: str) -> bool:
-    """Whether no class in the value's MRO has the name."""
-    return not any(name in base.__dict__ for base in type(value).__mro__)
+def mro_lacks(cls: type, name: str) -> bool:
+    """Whether no class in the MRO has the name."""
+    return not any(name in base.__dict__ for base in cls.__mro__)
 
 
 def item(value: Any, index: int) -> Any:
@@ -272,6 +282,9 @@ def global_state_is(
     deterministic_algorithms: bool,
     deterministic_warn_only: bool,
     fill_uninitialized_memory: bool,
+    forward_ad_level: bool,
+    saved_tensors_hooks_disabled: bool,
+    saved_tensors_hooks: int,
     included: int,
     excluded: int,
     torch_dispatch_modes: int,
@@ -296,12 +309,28 @@ def global_state_is(
         and torch.are_deterministic_algorithms_enabled() == deterministic_algorithms
         and torch.is_deterministic_algorithms_warn_only_enabled() == deterministic_warn_only
         and torch.utils.deterministic.fill_uninitialized_memory == fill_uninitialized_memory
+        and (torch.autograd.forward_ad._current_level >= 0) == forward_ad_level
+        and c._autograd._saved_tensors_hooks_is_enabled() != saved_tensors_hooks_disabled
+        and (c._autograd._top_saved_tensors_default_hooks(True) is not None) == (saved_tensors_hooks > 0)
         and c._dispatch_tls_local_include_set().raw_repr() == included
         and c._dispatch_tls_local_exclude_set().raw_repr() == excluded
         and c._len_torch_dispatch_stack() == torch_dispatch_modes
         and c._functorch.get_dynamic_layer_stack_depth() == functorch_level
         and all(str(torch.get_autocast_dtype(name)) == dtype for name, dtype in autocast.items())
     )
+
+
+def float32_precision(classes: int) -> int:
+    """The precision set for products of float32: of matmul, if the first bit is set, convolution and recurrent operators."""
+    import torch
+
+    names = ("none", "ieee", "tf32", "bf16", "default")
+    word = 0
+    for number, operator in enumerate(("matmul", "conv", "rnn")):
+        if classes >> number & 1:
+            for backend in ("cuda", "mkldnn"):
+                word = word << 4 | names.index(torch._C._get_fp32_precision_getter(backend, operator))
+    return word
 
 
 _HELPERS: Dict[str, Callable[..., Any]] = {
@@ -324,6 +353,7 @@ _HELPERS: Dict[str, Callable[..., Any]] = {
         distinct,
         empty_dict,
         equals,
+        float32_precision,
         global_state_is,
         instance_dict,
         instance_item,
@@ -331,6 +361,8 @@ _HELPERS: Dict[str, Callable[..., Any]] = {
         item,
         kwdefault,
         length,
+        mro_attribute,
+        mro_lacks,
         no_defaults,
         no_kwdefaults,
         tensor_matches,

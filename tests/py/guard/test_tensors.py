@@ -110,10 +110,10 @@ def test_result_of_an_operator_requires_grad():
 
 @pytest.mark.parametrize("raw", [True, False])
 def test_dual_tensors_do_not_look_plain(raw):
-    program = program_for(torch.ones(2, 3))
 
     def compare():
         with fwad.dual_level():
+            program = program_for(torch.ones(2, 3))
             x = torch.ones(2, 3)
             assert program.program.check(one, (x,))
             dual = fwad.make_dual(x, torch.ones(2, 3))
