@@ -174,26 +174,29 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   if (r.is_star) no_form("except*");
 
   // Where the body and the handlers lead.
-  const auto is_loop_target = [&](int to) {
+  const auto is_loop_target = [&](int from, int to) {
     if (loops_.empty()) return false;
     const int target = flow_.resolve(to);
+    if (target == loops_.back().header && continues(from, to, -1)) return true;
     return target != behind &&
            (target == loops_.back().header || (loops_.back().follow >= 0 && target == flow_.resolve(loops_.back().follow)));
   };
   std::vector<int> from_body, from_handlers;
   int last_line = 0;
   for (const auto& [from, to] : leaving_edges(region, block)) {
-    (void)from;
-    if (flow_.blocks[at(to)].depth == depth && !is_loop_target(to)) from_body.push_back(to);
+    if (flow_.blocks[at(to)].depth == depth && !is_loop_target(from, to)) from_body.push_back(to);
   }
   for (const auto& [from, to] : leaving_edges(own, r.handler)) {
     last_line = std::max(last_line, flow_.ins[at(flow_.blocks[at(from)].end - 1)].position.line);
-    int target = to;
+    int target = to, source = from;
     const Block& b = flow_.blocks[at(to)];
     int i = b.start;
     while (i + 1 < b.end && flow_.ins[at(i)].op == Op::NOP) ++i;
-    if (flow_.ins[at(i)].op == Op::POP_EXCEPT && b.fall >= 0) target = b.fall;
-    if (flow_.blocks[at(target)].depth == depth && !is_loop_target(target)) from_handlers.push_back(target);
+    if (flow_.ins[at(i)].op == Op::POP_EXCEPT && b.fall >= 0) {
+      target = b.fall;
+      source = to;
+    }
+    if (flow_.blocks[at(target)].depth == depth && !is_loop_target(source, target)) from_handlers.push_back(target);
   }
   const auto exits_alone = [&](int to, bool handler) {
     if (!is_exit(to) || flow_.blocks[at(to)].in_edges > 1) return false;

@@ -135,6 +135,15 @@ void Structurer::tidy(Stmts& body, bool tail) {
         continue;
       }
     }
+    if (stmt->kind == StmtKind::kRaise && stmt->cause == nullptr && stmt->value != nullptr) {
+      const Expr* raised = stmt->value;
+      const bool called = raised->kind == ExprKind::kCall && raised->items.size() == 2 && raised->items[0]->kind == ExprKind::kAssertion;
+      if (called || raised->kind == ExprKind::kAssertion) {  // its condition was a false constant
+        stmt->kind = StmtKind::kAssert;
+        stmt->cause = called ? raised->items[1] : nullptr;
+        stmt->value = constant(Py_False, *stmt->at);
+      }
+    }
     if (stmt->kind == StmtKind::kLeave) no_form("code leaves what it did not enter");
     if (stmt->kind == StmtKind::kDropIterator) {
       // A way out of a loop: the statement behind it says how.
@@ -146,12 +155,14 @@ void Structurer::tidy(Stmts& body, bool tail) {
     }
     if (stmt->kind == StmtKind::kReturn && kind_ != CodeKind::kLambda) {
       if (is_none(stmt->value)) {
-        if (last && !spans(stmt->at, 6) && !spans(stmt->at, 11)) continue;
+        const auto index = static_cast<int>(stmt->at - flow_.ins.data());
+        const bool implied = flow_.end >= 0 && index >= flow_.end && index <= flow_.end + 1;
+        if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 11)))) continue;
         if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
           if (last) continue;
           no_form("a return outside of a function");
         }
-        if (!spans(stmt->at, 11)) stmt->value = nullptr;
+        if (implied || !spans(stmt->at, 11)) stmt->value = nullptr;
       }
     }
     const bool inner_tail = last && stmt->kind != StmtKind::kWhile && stmt->kind != StmtKind::kFor;
@@ -238,8 +249,9 @@ void Structurer::run() {
   function_.is_async = (code_.flags & (kCoroutine | kAsyncGenerator)) != 0;
   if (kind_ == CodeKind::kFunction || kind_ == CodeKind::kLambda) signature();
   bool falls = false;
-  Stmts body = sequence(0, {}, -1, -1, &falls);
-  (void)at;
+  // Reaching the end without `return` is falling off the end of the body.
+  const int end = flow_.end >= 0 ? flow_.block_of[at(flow_.end)] : -1;
+  Stmts body = sequence(0, {}, end > 0 ? end : -1, -1, &falls);
   if (kind_ == CodeKind::kComprehension) {
     Stmts loops;
     for (Stmt* stmt : body) {

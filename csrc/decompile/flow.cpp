@@ -2,6 +2,8 @@
 #include "decompile/flow.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "bytecode/effects.h"
 #include "decompile/ast.h"
@@ -23,14 +25,17 @@ class Builder {
   void build() {
     if (code_.instructions.empty()) no_form("no instructions");
     normalize(code_, flow_, &leaders_, &row_of_);
-    merge_loop_tests(flow_, row_of_);
+    merge_ends(code_, flow_, row_of_);
+    if (flow_.end >= 0) leaders_[at(flow_.end)] = 1;
     find_regions();
     for (int i = 0; i < size(); ++i) {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
     merge_exits(flow_, row_of_, bytecode::stack_depths(code_), leaders_);
-    make_blocks();
+    merge_loop_tests(flow_, row_of_);
     name_regions();
+    place_nops();
+    make_blocks();
     reach();
     dominate();
   }
@@ -137,7 +142,7 @@ class Builder {
       } else if (ends_flow(in(i).op) || in(i).op == Op::BEFORE_WITH || in(i).op == Op::BEFORE_ASYNC_WITH) {
         leaders_[at(i + 1)] = 1;
       }
-      if (i > 0 && region_at(i) != region_at(i - 1)) leaders_[at(i)] = 1;
+      if (i > 0 && region_of_[at(i)] != region_of_[at(i - 1)]) leaders_[at(i)] = 1;
     }
     for (const Region& region : flow_.regions) leaders_[at(region.handler)] = 1;
     flow_.block_of.assign(at(n), -1);
@@ -145,7 +150,7 @@ class Builder {
       if (leaders_[at(i)]) {
         Block& made = flow_.blocks.emplace_back();
         made.start = i;
-        made.region = region_at(i);
+        made.region = region_of_[at(i)];
       }
       flow_.blocks.back().end = i + 1;
       flow_.block_of[at(i)] = static_cast<int>(flow_.blocks.size()) - 1;
@@ -175,13 +180,14 @@ class Builder {
     return i;
   }
 
+  // A handler's own code is guarded by what restores the exception state; what guards that is around the whole statement.
   void name_regions() {
     for (Region& region : flow_.regions) {
-      int parent = flow_.blocks[at(region.handler)].region;
+      int parent = region_at(region.handler);
       const bool own_cleanup =
           region.kind == RegionKind::kExcept || region.kind == RegionKind::kFinally || region.kind == RegionKind::kWith;
       if (own_cleanup && parent >= 0 && flow_.regions[at(parent)].kind == RegionKind::kCleanup) {
-        parent = flow_.blocks[at(flow_.regions[at(parent)].handler)].region;
+        parent = region_at(flow_.regions[at(parent)].handler);
       }
       region.parent = parent;
     }
@@ -190,7 +196,36 @@ class Builder {
       for (int up = region.parent; up >= 0; up = flow_.regions[at(up)].parent) {
         if (++level > static_cast<int>(flow_.regions.size())) no_form("handlers that guard each other");
       }
-      region.level = level;
+      region.level = level + 1;
+    }
+  }
+
+  // Instructions without effect are in no row; they belong to the outer one of what stands before and behind them.
+  void place_nops() {
+    region_of_.resize(at(size()));
+    for (int i = 0; i < size(); ++i) region_of_[at(i)] = region_at(i);
+    std::map<std::tuple<int, int, int>, int> copies;
+    const auto key = [&](int i) {
+      const bytecode::Position& p = in(i).position;
+      return std::tuple{p.line, p.column, p.end_column};
+    };
+    for (int i = 0; i < size(); ++i) {
+      if (code_.instructions[at(i)].op == Op::NOP) ++copies[key(i)];
+    }
+    const auto level = [&](int region) { return region < 0 ? 0 : flow_.regions[at(region)].level; };
+    for (int i = 0; i < size(); ++i) {
+      if (code_.instructions[at(i)].op != Op::NOP || region_of_[at(i)] >= 0) continue;
+      int end = i;
+      while (end < size() && code_.instructions[at(end)].op == Op::NOP && region_of_[at(end)] < 0) ++end;
+      const bool before = i > 0 && !ends_flow(in(i - 1).op);
+      int chosen = end < size() ? region_of_[at(end)] : -1;
+      if (before && (end >= size() || level(region_of_[at(i - 1)]) < level(chosen))) chosen = region_of_[at(i - 1)];
+      // A `pass` at the end of what is guarded, unless it begins a finally block, of which there are copies.
+      if (before && level(region_of_[at(i - 1)]) > level(chosen)) {
+        const int inner = region_of_[at(i - 1)];
+        for (; i < end && in(i).position.line == in(i).position.end_line && copies[key(i)] == 1; ++i) region_of_[at(i)] = inner;
+      }
+      for (; i < end; ++i) region_of_[at(i)] = chosen;
     }
   }
 
@@ -316,6 +351,7 @@ class Builder {
   std::vector<uint8_t> leaders_;
   std::vector<int> row_of_;
   std::vector<int> region_of_target_;
+  std::vector<int> region_of_;  // by instruction
   std::vector<int> postorder_;
   std::vector<int> idom_;
 };

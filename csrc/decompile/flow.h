@@ -56,6 +56,7 @@ struct Flow {
   std::vector<uint8_t> hidden;  // instructions that stand for nothing in the source
   std::vector<Block> blocks;
   std::vector<Region> regions;
+  int end = -1;                       // the instruction that begins the end of the code without `return`
   std::vector<int> block_of;          // by instruction
   std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
 
@@ -72,6 +73,7 @@ Flow build_flow(const bytecode::Code& code);
 // The first parts of it, in passes.cpp: they rewrite `flow.ins` before blocks are made.
 void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of);
 void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
+void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
 
 bool is_conditional(Op op);

@@ -241,6 +241,68 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
   }
 }
 
+// The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
+// the source has a position of its own.
+void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of) {
+  constexpr int kNewLocals = 2;
+  const bool never_returns = (code.flags & kNewLocals) == 0;  // module and class bodies
+  const int n = static_cast<int>(flow.ins.size());
+  int end = -1;
+  // Positions that something else has too: there the copy took over the position of what comes before it.
+  std::set<std::tuple<int, int, int>> taken;
+  for (const Instruction& in : flow.ins) {
+    switch (in.op) {
+      case Op::LOAD_CONST:
+      case Op::RETURN_VALUE:
+      case Op::RETURN_CONST:
+      case Op::POP_EXCEPT:
+      case Op::POP_TOP:
+      case Op::SWAP:
+      case Op::NOP:
+      case Op::JUMP_ABSOLUTE:
+      case Op::STORE_FAST:
+      case Op::DELETE_FAST:
+      case Op::STORE_DEREF:
+      case Op::DELETE_DEREF:
+      case Op::STORE_NAME:
+      case Op::DELETE_NAME:
+      case Op::STORE_GLOBAL:
+      case Op::DELETE_GLOBAL:
+        break;
+      default:
+        taken.insert({in.position.line, in.position.column, in.position.end_column});
+    }
+  }
+  for (int i = n; i-- > 0;) {
+    const Instruction& in = flow.ins[at(i)];
+    int start = i;
+    if (in.op == Op::RETURN_VALUE) {
+      if (--start < 0 || flow.ins[at(start)].op != Op::LOAD_CONST) continue;
+    } else if (in.op != Op::RETURN_CONST) {
+      continue;
+    }
+    const Instruction& load = flow.ins[at(start)];
+    if (load.arg >= code.consts.size() || code.consts[load.arg].get() != Py_None || row_of[at(i)] >= 0 || row_of[at(start)] >= 0) continue;
+    if (!never_returns) {
+      const bytecode::Position& p = in.position;
+      const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
+      const bool explicit_none = width == 11 && (in.op == Op::RETURN_CONST || !same_position(load, in));
+      const bool explicit_empty = width == 6 && same_position(load, in) && taken.count({p.line, p.column, p.end_column}) == 0;
+      if (explicit_none || explicit_empty || p.column < 0) continue;
+    }
+    if (end < 0) {
+      flow.end = end = start;
+      continue;
+    }
+    Instruction& jump = flow.ins[at(start)];
+    jump.op = Op::JUMP_ABSOLUTE;
+    jump.target = end;
+    jump.arg = 0;
+    jump.position = {};
+    if (start != i) flow.hidden[at(i)] = 1;
+  }
+}
+
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders) {
   const int n = static_cast<int>(flow.ins.size());
   using Key = std::tuple<int, int, int, int, int>;
@@ -248,6 +310,7 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
   for (int i = 0; i < n; ++i) {
     const Instruction& in = flow.ins[at(i)];
     if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS && in.op != Op::RETURN_CONST) || in.position.line < 0) continue;
+    if (flow.end >= 0 && i >= flow.end && i <= flow.end + 1) continue;
     const Key key{in.position.line, in.position.column, in.position.end_line, in.position.end_column, static_cast<int>(in.op)};
     const auto [found, added] = first_exit.insert({key, i});
     if (added) continue;

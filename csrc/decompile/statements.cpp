@@ -52,13 +52,7 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
     made->explicit_jump = true;
     out->push_back(made);
   };
-  // A block that only jumps may be a `break` or `continue` that stands in the source.
-  const Instruction* jump = jump_at;
-  for (int b = to; !spans(jump, 8) && !spans(jump, 5) && b != target && b != next; b = flow_.blocks[at(b)].fall) {
-    for (int i = flow_.blocks[at(b)].start; i < flow_.blocks[at(b)].end; ++i) {
-      if (flow_.ins[at(i)].position.line >= 0) jump = &flow_.ins[at(i)];
-    }
-  }
+  const Instruction* jump = explicit_jump(to, jump_at, next);
   if (!loops_.empty()) {
     const Loop& loop = loops_.back();
     if (target == loop.header && (spans(jump, 8) || target != behind)) {
@@ -75,6 +69,22 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
     return true;
   }
   return false;
+}
+
+// The jump on the way to `to` that may stand in the source as `break` or `continue`.
+const Instruction* Structurer::explicit_jump(int to, const Instruction* jump, int next) const {
+  const int target = flow_.resolve(to);
+  for (int b = to; !spans(jump, 8) && !spans(jump, 5) && b != target && b != next; b = flow_.blocks[at(b)].fall) {
+    for (int i = flow_.blocks[at(b)].start; i < flow_.blocks[at(b)].end; ++i) {
+      if (flow_.ins[at(i)].position.line >= 0) jump = &flow_.ins[at(i)];
+    }
+  }
+  return jump;
+}
+
+bool Structurer::continues(int from, int to, int next) const {
+  const Instruction& last = flow_.ins[at(flow_.blocks[at(from)].end - 1)];
+  return spans(explicit_jump(to, last.op == Op::JUMP_ABSOLUTE ? &last : nullptr, next), 8);
 }
 
 Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* falls) {

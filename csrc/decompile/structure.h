@@ -142,6 +142,8 @@ class Structurer {
   std::vector<int> loop_exits(int header, bool iterates, int exit, std::vector<uint8_t>* inside) const;
   int choose_follow(const std::vector<int>& exits, int exit, int next) const;
   bool reaches(int from, int to) const;
+  const Instruction* explicit_jump(int to, const Instruction* jump, int next) const;
+  bool continues(int from, int to, int next) const;
   bool leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls);
 
   // exceptions.cpp
