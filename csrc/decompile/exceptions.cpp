@@ -376,8 +376,15 @@ void Structurer::strip_finally(Stmts& body, int region, const Stmts& final) {
 // Removes what follows a statement as part of it: the copy of its finally block, the call that ends it.
 void Structurer::settle(Stmts& body) {
   for (size_t i = body.size(); i-- > 0;) {
-    if (i > 0 && is_leave(body[i], "with") && body[i - 1]->kind == StmtKind::kWith && body[i - 1]->number == body[i]->number) {
-      erase(body, i, 1);
+    if (is_leave(body[i], "with")) {
+      size_t k = i;
+      while (k > 0 && body[k - 1]->kind == StmtKind::kNop) --k;
+      if (k > 0 && body[k - 1]->kind == StmtKind::kWith && body[k - 1]->number == body[i]->number) {
+        Stmts& inside = body[k - 1]->body;
+        inside.insert(inside.end(), body.begin() + static_cast<std::ptrdiff_t>(k), body.begin() + static_cast<std::ptrdiff_t>(i));
+        erase(body, k, i - k + 1);
+        i = k;
+      }
       continue;
     }
     if (i == 0 || !is_leave(body[i], "after finally")) continue;

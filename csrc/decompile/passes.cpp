@@ -241,6 +241,20 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
   }
 }
 
+// Where `return` leaves a with statement or a finally block its own place is kept by an instruction without effect, before the copy of
+// what ends these.
+bool behind_return(const Flow& flow, int start) {
+  for (int i = start - 1; i >= 0; --i) {
+    const Instruction& in = flow.ins[at(i)];
+    if (in.target >= 0 || in.op == Op::RETURN_VALUE || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE || in.op == Op::STORE_FAST)
+      return false;
+    const bytecode::Position& p = in.position;
+    if (in.op == Op::NOP && p.line == p.end_line && p.column >= 0 && (p.end_column - p.column == 6 || p.end_column - p.column == 11))
+      return true;
+  }
+  return false;
+}
+
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of) {
@@ -288,7 +302,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       const bool explicit_none = width == 11 && (in.op == Op::RETURN_CONST || !same_position(load, in));
       const bool explicit_empty = width == 6 && same_position(load, in) && taken.count({p.line, p.column, p.end_column}) == 0;
-      if (explicit_none || explicit_empty || p.column < 0) continue;
+      if (explicit_none || explicit_empty || p.column < 0 || behind_return(flow, start)) continue;
     }
     if (end < 0) {
       flow.end = end = start;

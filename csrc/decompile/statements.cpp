@@ -68,6 +68,10 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
     *falls = true;
     return true;
   }
+  if (flow_.end >= 0 && barrier_[at(target)] != 0 && target == flow_.block_of[at(flow_.end)]) {  // a `return` without a place of its own
+    add(StmtKind::kReturn);
+    return true;
+  }
   return false;
 }
 
