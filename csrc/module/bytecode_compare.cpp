@@ -1,7 +1,8 @@
-// `pellucid._bytecode.compare`: the grade of a decompiled code object.
+// `pellucid._bytecode`: the block form of a code object, and the grade of anything decompiled.
 #include <exception>
 #include <new>
 
+#include "decompile/block_form.h"
 #include "decompile/compare.h"
 #include "module/bindings.h"
 
@@ -27,7 +28,35 @@ PyObject* py_compare(PyObject*, PyObject* args, PyObject* kwargs) {
   }
 }
 
+PyObject* bindings_list(const std::vector<decompile::Binding>& bindings) {
+  py::Ref list = py::Ref::steal(PyList_New(0));
+  for (const decompile::Binding& binding : bindings) {
+    if (!list) return nullptr;
+    const py::Ref item =
+        py::Ref::steal(Py_BuildValue("(sOO)", binding.name.c_str(), binding.value.get(), binding.renamed ? Py_True : Py_False));
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* py_decompile_blocks(PyObject*, PyObject* code) {
+  try {
+    decompile::Decompiled result;
+    if (!decompile::block_form(code, {}, &result)) return nullptr;
+    if (!result.reason.empty()) return Py_BuildValue("(OsN)", Py_None, result.reason.c_str(), PyList_New(0));
+    PyObject* source = PyUnicode_DecodeUTF8(result.source.data(), static_cast<Py_ssize_t>(result.source.size()), "surrogatepass");
+    return Py_BuildValue("(NON)", source, Py_None, bindings_list(result.bindings));
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+}
+
 PyMethodDef functions[] = {
+    {"decompile_blocks", py_decompile_blocks, METH_O,
+     "decompile_blocks(code, /)\n--\n\n(source, None, bindings) of the block form, or (None, reason, []) where even that is not possible."},
     {"compare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_compare)), METH_VARARGS | METH_KEYWORDS,
      "compare(original, again, standalone=False)\n--\n\n(grade, first difference): 2 identical, 1 equal flow, 0 different. `standalone`: "
      "the "

@@ -1,0 +1,567 @@
+// One block of the block form: its instructions run on a stack of expressions. An expression is written where it is used only as long as
+// that keeps the order in which things happen; else it goes into a temporary first. Calls, functions and classes are in block_calls.cpp.
+#include <algorithm>
+
+#include "bytecode/effects.h"
+#include "bytecode/neutral_code.h"
+#include "bytecode/tables.h"
+#include "decompile/block_printer.h"
+
+namespace pellucid::decompile::block {
+
+using bytecode::Instruction;
+using bytecode::LocalKind;
+using bytecode::Op;
+
+namespace {
+
+constexpr int kMaxDepth = 8;  // of parentheses: the parser's stack is small
+
+constexpr const char* kBinary[] = {"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
+constexpr const char* kCompare[] = {"<", "<=", "==", "!=", ">", ">="};
+
+// Up to 3.10 each operator is an opcode.
+const char* old_operator(Op op, bool* in_place) {
+  *in_place = false;
+  switch (op) {
+#define PELLUCID_OPERATOR(NAME, text) \
+  case Op::INPLACE_##NAME:            \
+    *in_place = true;                 \
+    return text;                      \
+  case Op::BINARY_##NAME:             \
+    return text;
+    PELLUCID_OPERATOR(ADD, "+")
+    PELLUCID_OPERATOR(AND, "&")
+    PELLUCID_OPERATOR(FLOOR_DIVIDE, "//")
+    PELLUCID_OPERATOR(LSHIFT, "<<")
+    PELLUCID_OPERATOR(MATRIX_MULTIPLY, "@")
+    PELLUCID_OPERATOR(MULTIPLY, "*")
+    PELLUCID_OPERATOR(MODULO, "%")
+    PELLUCID_OPERATOR(OR, "|")
+    PELLUCID_OPERATOR(POWER, "**")
+    PELLUCID_OPERATOR(RSHIFT, ">>")
+    PELLUCID_OPERATOR(SUBTRACT, "-")
+    PELLUCID_OPERATOR(TRUE_DIVIDE, "/")
+    PELLUCID_OPERATOR(XOR, "^")
+#undef PELLUCID_OPERATOR
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+BlockPrinter::BlockPrinter(UnitPrinter& unit, const Instance& instance)
+    : unit_(unit), code_(unit.code()), shared_(unit.shared()), instance_(instance), version_(unit.code().version) {
+  for (size_t i = 0; i < instance.stack.size(); ++i) {
+    Expr entry;
+    entry.slot = instance.stack[i];
+    if (at_run_time(entry.slot.kind)) entry.text = unit.home(i);
+    entry.pure = true;
+    stack_.push_back(entry);
+  }
+}
+
+BlockText BlockPrinter::run() {
+  int32_t index = instance_.start;
+  level_ = instance_.level;
+  find_handler(index);
+  if (instance_.raises_again) {
+    statement(shared_.helper("reraise") + "(" + pop().text + ")");
+    out_.ends = true;
+    return std::move(out_);
+  }
+  for (bool first = true;; first = false) {
+    if (index < 0 || static_cast<size_t>(index) >= code_.instructions.size()) throw Unsupported("execution runs off the end");
+    if (!first && (unit_.starts_block(index) || out_.lines.size() > 400)) {
+      go_to(index);
+      break;
+    }
+    next_ = index + 1;
+    leaves_ = false;
+    const int level = level_;
+    step(index);
+    if (leaves_) break;
+    if (level_ != level) {
+      go_to(next_);
+      break;
+    }
+    if (touched_below_) {
+      touched_below_ = false;
+      if (below_ > 0) {
+        go_to(next_);
+        break;
+      }
+    }
+    index = next_;
+  }
+  return std::move(out_);
+}
+
+void BlockPrinter::find_handler(int32_t index) {
+  const int32_t row_index = unit_.row_at(index);
+  if (row_index < 0) return;
+  const bytecode::ExceptionRow& row = code_.rows[static_cast<size_t>(row_index)];
+  below_ = static_cast<size_t>(row.depth);
+  if (below_ > stack_.size()) throw Unsupported("an exception row keeps more than there is");
+  Instance handler;
+  handler.level = instance_.level;
+  handler.stack.assign(instance_.stack.begin(), instance_.stack.begin() + row.depth);
+  if (version_ < 311) {
+    old_handler(row, &handler);
+    return;
+  }
+  if (row.lasti) handler.stack.push_back({Kind::kLasti, 0});
+  int32_t target = row.target;
+  while (code_.instructions[static_cast<size_t>(target)].op == Op::NOP) ++target;
+  if (code_.instructions[static_cast<size_t>(target)].op == Op::PUSH_EXC_INFO) {
+    handler.stack.push_back({Kind::kSaved, 0});
+    ++handler.level;
+    ++target;
+  }
+  out_.handler_slot = static_cast<int>(handler.stack.size());
+  handler.stack.push_back({Kind::kValue, 0});
+  handler.start = target;
+  out_.handler = unit_.instance(handler);
+}
+
+// Up to 3.10 the interpreter itself makes the exception the one being handled, and leaves the handlers entered inside of the block.
+void BlockPrinter::old_handler(const bytecode::ExceptionRow& row, Instance* handler) {
+  int level = 0;
+  for (const Slot& slot : handler->stack) level += slot.kind == Kind::kSaved && slot.extra == 0;
+  const bool crosses = level < instance_.level;
+  if (crosses) {  // first back to where the block was set up
+    handler->level = level;
+    handler->start = instance_.start;
+    handler->raises_again = true;
+    out_.handler_slot = static_cast<int>(handler->stack.size());
+    handler->stack.push_back({Kind::kValue, 0});
+    handler->start = row.start;
+    out_.handler = unit_.instance(*handler);
+    return;
+  }
+  handler->level = level + 1;
+  for (int i = 0; i < 4; ++i) handler->stack.push_back({Kind::kSaved, i});  // the last of them is the traceback
+  // The top is the exception's type, below it the value: both are the exception here, as only `except` looks at the type.
+  out_.handler_slot = static_cast<int>(handler->stack.size());
+  out_.handler_twice = true;
+  handler->stack.push_back({Kind::kValue, 0});
+  handler->stack.push_back({Kind::kValue, 0});
+  handler->start = row.target;
+  out_.handler = unit_.instance(*handler);
+}
+
+// Lines and expressions.
+
+void BlockPrinter::statement(const std::string& text) { out_.lines.push_back({indent_, text}); }
+
+Expr BlockPrinter::pop() {
+  if (stack_.empty()) throw Unsupported("a value is taken from an empty stack");
+  Expr top = stack_.back();
+  stack_.pop_back();
+  if (stack_.size() < below_) touched_below_ = true;
+  return top;
+}
+
+Expr BlockPrinter::pop_value() {
+  Expr top = pop();
+  if (top.slot.kind == Kind::kSaved || top.slot.kind == Kind::kLasti || top.slot.kind == Kind::kNull) {
+    top.text = "None";
+    top.primary = top.pure = true;
+    top.slot = {};
+  }
+  if (top.slot.kind == Kind::kLocals) return value_expr(shared_.helper("locals") + "()", true, false);
+  if (top.slot.kind == Kind::kBuildClass) return value_expr(shared_.helper("builtins") + ".__build_class__", true, true);
+  if (top.slot.kind != Kind::kValue && top.slot.kind != Kind::kMaybeNull) throw Unsupported("something that is no value is used as one");
+  return top;
+}
+
+Expr& BlockPrinter::at(size_t depth) {
+  if (depth >= stack_.size()) throw Unsupported("a value below the stack");
+  return stack_[stack_.size() - 1 - depth];
+}
+
+void BlockPrinter::push(Expr expr) {
+  if (expr.depth > kMaxDepth) {
+    settle();
+    const std::string name = fresh();
+    statement(name + " = " + expr.text);
+    expr = value_expr(name, true, true);
+  }
+  stack_.push_back(std::move(expr));
+}
+
+void BlockPrinter::push_kind(Kind kind, int32_t extra) {
+  Expr expr;
+  expr.slot = {kind, extra};
+  expr.pure = true;
+  stack_.push_back(expr);
+}
+
+Expr BlockPrinter::value_expr(std::string text, bool primary, bool pure, int depth) {
+  Expr expr;
+  expr.text = std::move(text);
+  expr.primary = primary;
+  expr.pure = pure;
+  expr.depth = depth;
+  return expr;
+}
+
+std::string BlockPrinter::fresh() { return unit_.temporary("t" + std::to_string(fresh_++)); }
+
+std::string BlockPrinter::operand(const Expr& expr) { return expr.primary ? expr.text : "(" + expr.text + ")"; }
+
+// Evaluates, in order, everything on the stack that is not done yet.
+void BlockPrinter::settle() {
+  for (Expr& expr : stack_) settle(expr);
+}
+
+void BlockPrinter::settle(Expr& expr) {
+  if (expr.pure || !at_run_time(expr.slot.kind)) return;
+  const std::string name = fresh();
+  statement(name + " = " + expr.text);
+  const Slot slot = expr.slot;
+  expr = value_expr(name, true, true);
+  expr.slot = slot;
+}
+
+// A statement that does something: what lies on the stack comes before it.
+void BlockPrinter::act(const std::string& text) {
+  settle();
+  statement(text);
+}
+
+// The value of something that is more than an expression can be trusted with, in a temporary.
+void BlockPrinter::push_done(const std::string& text) {
+  settle();
+  const std::string name = fresh();
+  statement(name + " = " + text);
+  push(value_expr(name, true, true));
+}
+
+void BlockPrinter::push_call(const char* helper, const std::string& arguments) {
+  push(value_expr(shared_.helper(helper) + "(" + arguments + ")", true, false));
+}
+
+// Leaving.
+
+std::string BlockPrinter::label(int32_t index) {
+  Instance next;
+  next.start = index;
+  next.level = level_;
+  for (const Expr& expr : stack_) next.stack.push_back(expr.slot);
+  return std::string("\x01") + std::to_string(unit_.instance(next)) + "\x01";
+}
+
+// Brings every value to its home, all at once, and lets go of what is not used any more.
+void BlockPrinter::go_home() {
+  std::string targets, values;
+  for (size_t i = 0; i < stack_.size(); ++i) {
+    if (!at_run_time(stack_[i].slot.kind)) continue;
+    const std::string home = unit_.home(i);
+    if (stack_[i].text == home) continue;
+    targets += (targets.empty() ? "" : ", ") + home;
+    values += (values.empty() ? "" : ", ") + (stack_[i].primary ? stack_[i].text : "(" + stack_[i].text + ")");
+    stack_[i] = [&] {
+      Expr done = value_expr(home, true, true);
+      done.slot = stack_[i].slot;
+      return done;
+    }();
+  }
+  if (!targets.empty()) statement(targets + " = " + values);
+  std::string unused;
+  for (size_t i = 0; i < instance_.stack.size(); ++i) {
+    const bool still = i < stack_.size() && at_run_time(stack_[i].slot.kind);
+    if (at_run_time(instance_.stack[i].kind) && !still) unused += unit_.home(i) + " = ";
+  }
+  for (int i = 0; i < fresh_; ++i) unused += unit_.temporary("t" + std::to_string(i)) + " = ";
+  if (!unused.empty()) statement(unused + "None");
+}
+
+void BlockPrinter::go_to(int32_t index) {
+  go_home();
+  statement(unit_.temporary("at") + " = " + label(index));
+  leaves_ = true;
+}
+
+// Two ways on: `condition` is evaluated behind everything on the stack.
+void BlockPrinter::fork(const std::string& condition, int32_t if_true, int32_t if_false) {
+  settle();
+  const std::string test = unit_.temporary("test");
+  statement(test + " = " + condition);
+  go_home();
+  const std::string at = unit_.temporary("at");
+  statement(at + " = " + label(if_true) + " if " + test + " else " + label(if_false));
+  leaves_ = true;
+}
+
+void BlockPrinter::leave_with(const std::string& text) {
+  settle();
+  statement(text);
+  out_.ends = true;
+  leaves_ = true;
+}
+
+// Variables.
+
+void BlockPrinter::load_slot(uint32_t slot) {
+  const LocalKind kind = slot_kind(slot);
+  if (version_ >= 311 && kind != LocalKind::kLocal && code_.instructions[static_cast<size_t>(next_) - 1].op != Op::LOAD_FAST_AND_CLEAR) {
+    push_kind(Kind::kClosure, static_cast<int32_t>(slot));
+    return;
+  }
+  push(value_expr(unit_.name_of_slot(slot), true, unit_.is_argument_for_good(slot)));
+}
+
+LocalKind BlockPrinter::slot_kind(uint32_t slot) const {
+  if (slot >= code_.localsplus_kinds.size()) throw Unsupported("a variable that does not exist");
+  return code_.localsplus_kinds[slot];
+}
+
+void BlockPrinter::store(const std::string& target) {
+  Expr value = pop();
+  if (value.slot.kind == Kind::kMaybeNull) {
+    settle();
+    statement("if " + value.text + " is " + shared_.helper("NULL") + ":");
+    statement("  try:");
+    statement("    del " + target);
+    statement("  except " + shared_.helper("NameError") + ":");
+    statement("    pass");
+    statement("else:");
+    statement("  " + target + " = " + value.text);
+    return;
+  }
+  stack_.push_back(value);
+  value = pop_value();
+  act(target + " = " + value.text);
+}
+
+std::string BlockPrinter::name(uint32_t index) const {
+  if (index >= code_.names.size()) throw Unsupported("a name that does not exist");
+  return utf8(code_.names[index].get());
+}
+
+bool BlockPrinter::mangled(const std::string& name) const {
+  return unit_.scope().in_class && name.size() > 2 && name.rfind("__", 0) == 0 && name.compare(name.size() - 2, 2, "__") != 0;
+}
+
+bool BlockPrinter::writable(const std::string& name) const { return is_plain_name(name) && !mangled(name); }
+
+std::string BlockPrinter::attribute(const Expr& owner, const std::string& name) {
+  if (writable(name)) return operand(owner) + "." + name;
+  return shared_.helper("getattr") + "(" + owner.text + ", " + quoted_name(name) + ")";
+}
+
+std::string BlockPrinter::quoted_name(const std::string& name) const {
+  const py::Ref text = py::Ref::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogatepass"));
+  if (!text) throw PythonError();
+  return quoted(text.get());
+}
+
+std::string BlockPrinter::variable(const std::string& name, bool global, bool stores) {
+  const bool function = unit_.scope().type == Scope::kFunction;
+  if (writable(name) && !(global && unit_.needs_global_form(name))) {
+    if (global || function) unit_.use_global(name, stores);
+    return name;
+  }
+  return shared_.helper(global || function ? "globals" : "locals") + "()[" + quoted_name(name) + "]";
+}
+
+// Instructions.
+
+void BlockPrinter::binary(const std::string& text, bool in_place) {
+  const Expr right = pop_value(), left = pop_value();
+  if (in_place) {
+    settle();
+    const std::string name = fresh();
+    // The left one is evaluated before the right one.
+    statement(name + " = " + left.text);
+    statement(name + " " + text + "= " + right.text);
+    push(value_expr(name, true, true));
+    return;
+  }
+  push(value_expr(operand(left) + " " + text + " " + operand(right), false, false, std::max(left.depth, right.depth) + 1));
+}
+
+void BlockPrinter::display(const char* open, const char* close, uint32_t count, bool tuple) {
+  if (count > stack_.size()) throw Unsupported("a display of more than there is");
+  bool cells = tuple && count > 0;
+  for (uint32_t i = 0; i < count && cells; ++i) cells = at(i).slot.kind == Kind::kClosure;
+  if (cells) {
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < count; ++i) names.insert(names.begin(), unit_.name_of_slot(static_cast<uint32_t>(pop().slot.extra)));
+    unit_.cells(next_ - 1) = names;
+    push_kind(Kind::kCells, next_ - 1);
+    return;
+  }
+  std::vector<Expr> items;
+  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
+  Expr made = value_expr(open, true, false);
+  for (uint32_t i = 0; i < count; ++i) {
+    made.text += (i > 0 ? ", " : "") + operand(items[i]);
+    made.depth = std::max(made.depth, items[i].depth + 1);
+    made.elements.push_back(items[i].text);
+  }
+  if (tuple && count == 1) made.text += ",";
+  made.text += close;
+  made.is_tuple = tuple;
+  push(made);
+}
+
+void BlockPrinter::build_map(uint32_t count) {
+  std::vector<std::pair<Expr, Expr>> items;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Expr value = pop_value(), key = pop_value();
+    items.insert(items.begin(), {key, value});
+  }
+  Expr made = value_expr("{", true, false);
+  for (size_t i = 0; i < items.size(); ++i) {
+    made.text += (i > 0 ? ", " : "") + operand(items[i].first) + ": " + operand(items[i].second);
+    made.depth = std::max({made.depth, items[i].first.depth + 1, items[i].second.depth + 1});
+  }
+  made.text += "}";
+  push(made);
+}
+
+void BlockPrinter::unpack(uint32_t before, bool star, uint32_t after) {
+  const Expr value = pop_value();
+  settle();
+  std::vector<std::string> names;
+  std::string text;
+  const uint32_t count = before + (star ? 1 : 0) + after;
+  for (uint32_t i = 0; i < count; ++i) {
+    names.push_back(fresh());
+    text += (star && i == before ? "*" : "") + names.back() + ", ";
+  }
+  statement((count == 0 ? std::string("()") : "(" + text.substr(0, text.size() - (count == 1 ? 1 : 2)) + ")") + " = " + value.text);
+  for (size_t i = names.size(); i-- > 0;) push(value_expr(names[i], true, true));
+}
+
+// Reordering is about values that are there, so whatever is still to be evaluated is.
+void BlockPrinter::rotate(size_t count) {
+  if (count > stack_.size()) throw Unsupported("ROT below the stack");
+  settle();
+  if (stack_.size() - count < below_) touched_below_ = true;
+  if (count > 1) std::rotate(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end() - 1, stack_.end());
+}
+
+void BlockPrinter::copy(size_t depth) {
+  settle();
+  stack_.push_back(at(depth));
+}
+
+void BlockPrinter::swap(size_t depth) {
+  settle();
+  if (depth >= stack_.size()) throw Unsupported("SWAP below the stack");
+  std::swap(at(0), at(depth));
+  if (stack_.size() - 1 - depth < below_) touched_below_ = true;
+}
+
+void BlockPrinter::append(uint32_t depth, const char* method, bool two) {
+  const Expr value = pop_value();
+  const Expr key = two ? pop_value() : Expr();
+  if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
+  settle();
+  const std::string target = at(depth - 1).text;
+  if (two) {
+    const bool value_first = version_ < 308;
+    statement(value_first ? target + "[" + key.text + "] = " + value.text : pair_statement(target, key.text, value.text));
+  } else {
+    statement(target + "." + method + "(" + value.text + ")");
+  }
+}
+
+// `target[key] = value` evaluates the value first; the stack has the key first.
+std::string BlockPrinter::pair_statement(const std::string& target, const std::string& key, const std::string& value) {
+  return target + ".update({" + key + ": " + value + "})";
+}
+
+void BlockPrinter::grow(uint32_t depth, const char* helper, const std::string& more) {
+  const Expr value = pop_value();
+  if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
+  settle();
+  statement(shared_.helper(helper) + "(" + at(depth - 1).text + ", " + value.text + more + ")");
+}
+
+// 3.8: the six values that say how a finally block was entered.
+void BlockPrinter::end_finally(int32_t index) {
+  const Expr top = at(0);
+  at(5);
+  if (top.slot.kind == Kind::kValue) {
+    leave_with(shared_.helper("reraise") + "(" + top.text + ")");
+    return;
+  }
+  drop(6);
+  if (top.slot.kind == Kind::kReturnTo) {
+    settle();
+    go_to(top.slot.extra);
+  } else {
+    next_ = index + 1;
+  }
+}
+
+void BlockPrinter::pop_finally(bool keep_top) {
+  Expr kept;
+  if (keep_top) kept = pop();
+  if (at(0).slot.kind == Kind::kValue) --level_;
+  drop(6);
+  if (keep_top) stack_.push_back(kept);
+}
+
+void BlockPrinter::drop(size_t count) {
+  for (size_t i = 0; i < count; ++i) pop();
+}
+
+// 3.8's WITH_CLEANUP_START and WITH_CLEANUP_FINISH, which always stand together.
+void BlockPrinter::with_cleanup(int32_t index) {
+  const auto op_at = [&](int32_t i) {
+    return static_cast<size_t>(i) < code_.instructions.size() ? code_.instructions[static_cast<size_t>(i)].op : Op::CACHE;
+  };
+  const bool async = op_at(index + 1) == Op::GET_AWAITABLE && op_at(index + 2) == Op::LOAD_CONST && op_at(index + 3) == Op::YIELD_FROM;
+  const int32_t finish = index + (async ? 4 : 1);
+  if (op_at(finish) != Op::WITH_CLEANUP_FINISH) throw Unsupported("WITH_CLEANUP_START without WITH_CLEANUP_FINISH");
+  const std::string wait = async ? "await " : "";
+  settle();
+  const Expr top = at(0), exit = at(6);
+  const auto remove_exit = [&] { stack_.erase(stack_.end() - 7); };
+  next_ = finish + 1;
+  if (top.slot.kind != Kind::kValue) {
+    statement(wait + exit.text + "(None, None, None)");
+    remove_exit();
+    settle_homes(next_);
+    return;
+  }
+  const std::string test = unit_.temporary("test");
+  statement(test + " = " + wait + shared_.helper("leave") + "(" + exit.text + ", " + top.text + ")");
+  remove_exit();
+  const std::vector<Expr> handled = stack_;
+  statement("if " + test + ":");
+  indent_ = 2;
+  drop(6);
+  for (int i = 0; i < 6; ++i) push_kind(Kind::kNoFinally, 0);
+  --level_;
+  go_to(next_);
+  ++level_;
+  indent_ = 0;
+  statement("else:");
+  indent_ = 2;
+  stack_ = handled;
+  go_to(next_);
+  indent_ = 0;
+}
+
+// Ends the block where the places of the stack were changed under values that stay.
+void BlockPrinter::settle_homes(int32_t index) { go_to(index); }
+
+BlockText print_block(UnitPrinter& unit, const Instance& instance) { return BlockPrinter(unit, instance).run(); }
+
+const char* binary_operator(uint32_t arg, bool* in_place) {
+  *in_place = arg >= 13;
+  return arg < 26 ? kBinary[arg % 13] : nullptr;
+}
+
+const char* old_binary_operator(Op op, bool* in_place) { return old_operator(op, in_place); }
+
+const char* compare_operator(uint32_t arg) { return arg < 6 ? kCompare[arg] : nullptr; }
+
+}  // namespace pellucid::decompile::block

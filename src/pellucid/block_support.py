@@ -1,0 +1,383 @@
+"""What decompiled code in block form calls for operations that have no syntax, or whose syntax would need other control flow.
+
+The source sees this module under a name that is bound beside it. Runs on Python 3.8 to 3.13 and imports nothing of Pellucid.
+"""
+
+import builtins
+import sys
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
+
+# The builtins that block form relies on, whatever a program does to the names.
+AssertionError = builtins.AssertionError
+BaseException = builtins.BaseException
+NameError = builtins.NameError
+frozenset = builtins.frozenset
+set = builtins.set
+format = builtins.format
+getattr = builtins.getattr
+globals = builtins.globals
+iter = builtins.iter
+len = builtins.len
+locals = builtins.locals
+next = builtins.next
+setattr = builtins.setattr
+delattr = builtins.delattr
+slice = builtins.slice
+super = builtins.super
+
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE and Py_TPFLAGS_MAPPING
+
+
+class _Null:
+    """No value: an unbound variable that was saved, or an iterator at its end."""
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NULL = _Null()
+
+
+def reraise(error: BaseException) -> NoReturn:
+    """Raises an exception as it is, its context and traceback too."""
+    context, traceback = error.__context__, error.__traceback__
+    try:
+        raise error
+    finally:
+        error.__context__ = context
+        error.__traceback__ = traceback
+
+
+def matches(error: BaseException, kinds: Any) -> bool:
+    """What an except clause asks."""
+    each = kinds if isinstance(kinds, tuple) else (kinds,)
+    for kind in each:
+        if not (isinstance(kind, type) and BaseException in type.mro(kind)):
+            raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+    return any(kind in type(error).__mro__ for kind in each)
+
+
+def group_matches(error: Any, kinds: Any) -> Tuple[Any, Any]:
+    """What an except* clause asks: the rest and the part that matches, None for an empty one."""
+    each = kinds if isinstance(kinds, tuple) else (kinds,)
+    groups: Any = getattr(builtins, "BaseExceptionGroup")  # noqa: B009
+    for kind in each:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+        if issubclass(kind, groups):
+            raise TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+    if matches(error, kinds):
+        if isinstance(error, groups):
+            return None, error
+        return None, getattr(builtins, "ExceptionGroup" if isinstance(error, Exception) else "BaseExceptionGroup")("", [error])
+    if isinstance(error, groups):
+        part, rest = error.split(kinds)
+        return rest, part
+    return error, None
+
+
+def reraise_star(original: Any, raised: List[Any]) -> Any:
+    """The exception that leaves a statement with except* clauses, None for none."""
+    groups: Any = getattr(builtins, "BaseExceptionGroup")  # noqa: B009
+    left = [error for error in raised if error is not None]
+    if not left:
+        return None
+    if not isinstance(original, groups):
+        return left[0]
+    new = [error for error in left if not (isinstance(error, groups) and _same_origin(error, original))]
+    old = [error for error in left if isinstance(error, groups) and _same_origin(error, original)]
+    kept = set()
+    for error in old:
+        kept.update(map(id, _leaves(error)))
+    again = original.subgroup(lambda leaf: id(leaf) in kept) if old else None
+    if not new:
+        return again
+    if again is not None:
+        new.append(again)
+    kind = getattr(builtins, "ExceptionGroup" if all(isinstance(error, Exception) for error in new) else "BaseExceptionGroup")
+    return kind("", new)
+
+
+def _same_origin(first: Any, second: Any) -> bool:
+    return (
+        first.__traceback__ is second.__traceback__
+        and first.__cause__ is second.__cause__
+        and first.__context__ is second.__context__
+        and getattr(first, "__notes__", None) == getattr(second, "__notes__", None)
+    )
+
+
+def _leaves(group: Any) -> Iterable[Any]:
+    for error in group.exceptions:
+        if hasattr(error, "exceptions"):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def stop_async(error: BaseException) -> None:
+    """The end of `async for`: goes on after StopAsyncIteration, raises anything else."""
+    if not isinstance(error, StopAsyncIteration):
+        reraise(error)
+
+
+def _special(value: Any, name: str, kind: str) -> Any:
+    """A method looked up as the interpreter looks up special methods: on the type, bound."""
+    for owner in type(value).__mro__:
+        if name in owner.__dict__:
+            found = owner.__dict__[name]
+            bind = getattr(type(found), "__get__", None)
+            return found if bind is None else bind(found, value, type(value))
+    if sys.version_info < (3, 11):
+        raise AttributeError(name)
+    raise TypeError("{!r} object does not support the {} protocol".format(type(value).__name__, kind))
+
+
+def enter(manager: Any) -> Tuple[Any, Any]:
+    """The beginning of `with`: the manager's bound __exit__, and what __enter__ gives."""
+    start = _special(manager, "__enter__", "context manager")
+    return _special(manager, "__exit__", "context manager"), start()
+
+
+def enter_async(manager: Any) -> Tuple[Any, Any]:
+    """The beginning of `async with`: the manager's bound __aexit__, and the awaitable of __aenter__."""
+    start = _special(manager, "__aenter__", "asynchronous context manager")
+    return _special(manager, "__aexit__", "asynchronous context manager"), start()
+
+
+def leave(exit: Callable[..., Any], error: BaseException) -> Any:
+    """Calls __exit__ for an exception."""
+    return exit(type(error), error, error.__traceback__)
+
+
+def aiter(value: Any) -> Any:
+    """The iterator of `async for`."""
+    method = getattr(type(value), "__aiter__", None)
+    if method is None:
+        raise TypeError("'async for' requires an object with __aiter__ method, got {}".format(type(value).__name__))
+    iterator = method(value)
+    if not hasattr(type(iterator), "__anext__"):
+        raise TypeError(
+            "'async for' received an object from __aiter__ that does not implement __anext__: {}".format(type(iterator).__name__)
+        )
+    return iterator
+
+
+def anext(iterator: Any) -> Any:
+    """The awaitable of the next value of `async for`."""
+    method = getattr(type(iterator), "__anext__", None)
+    if method is None:
+        raise TypeError("'async for' requires an iterator with __anext__ method, got {}".format(type(iterator).__name__))
+    return method(iterator)
+
+
+def import_from(module: Any, name: str) -> Any:
+    """`from module import name`."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        package = getattr(module, "__name__", None)
+        found = sys.modules.get("{}.{}".format(package, name)) if isinstance(package, str) else None
+        if found is not None:
+            return found
+        path = getattr(module, "__file__", None)
+        where = path if isinstance(path, str) else "unknown location"
+        text = "cannot import name {!r} from {!r} ({})".format(name, package if isinstance(package, str) else "<unknown module name>", where)
+        raise ImportError(text, name=package, path=path) from None
+
+
+def import_star(module: Any, space: Dict[str, Any]) -> None:
+    """`from module import *`."""
+    names = getattr(module, "__all__", None)
+    if names is None:
+        names = [name for name in module.__dict__ if not name.startswith("_")]
+    for name in names:
+        space[name] = getattr(module, name)
+
+
+def setup_annotations(space: Dict[str, Any]) -> None:
+    """Gives a class body or a module the dictionary that annotations go to."""
+    if "__annotations__" not in space:
+        space["__annotations__"] = {}
+
+
+def forget(space: Dict[str, Any], names: Iterable[str]) -> None:
+    """Takes temporaries out of a module."""
+    for name in names:
+        space.pop(name, None)
+
+
+def annotations(pairs: Any) -> Dict[str, Any]:
+    """A function's annotations from names and values in turn, or from a dictionary."""
+    return pairs if isinstance(pairs, dict) else dict(zip(pairs[::2], pairs[1::2]))
+
+
+def named(function: Any, name: str, qualname: str) -> Any:
+    """Gives a function the names of its original, in its code object too."""
+    names: Dict[str, Any] = {"co_name": name}
+    if sys.version_info >= (3, 11):
+        names["co_qualname"] = qualname
+    function.__code__ = function.__code__.replace(**names)
+    function.__name__, function.__qualname__ = name, qualname
+    return function
+
+
+def extend(target: List[Any], values: Any) -> None:
+    """`[*values]`, into a list."""
+    try:
+        iter(values)
+    except TypeError:
+        if not hasattr(type(values), "__iter__") and not hasattr(type(values), "__getitem__"):
+            raise TypeError("Value after * must be an iterable, not {}".format(type(values).__name__)) from None
+        raise
+    target.extend(values)
+
+
+def update(target: Dict[Any, Any], values: Any) -> None:
+    """`{**values}`, into a dictionary."""
+    if not hasattr(values, "keys"):
+        raise TypeError("{!r} object is not a mapping".format(type(values).__name__))
+    target.update(values)
+
+
+def merge(target: Dict[Any, Any], values: Any, function: Any) -> None:
+    """`function(**values)`: as update(), but no key may be there already."""
+    name = getattr(function, "__qualname__", None)
+    owner = getattr(function, "__module__", None)
+    shown = str(function) if name is None else name if owner in (None, "builtins") else "{}.{}".format(owner, name)
+    if not hasattr(values, "keys"):
+        raise TypeError("{}() argument after ** must be a mapping, not {}".format(shown, type(values).__name__))
+    for key in values.keys():
+        if key in target:
+            raise TypeError("{}() got multiple values for keyword argument {!r}".format(shown, key))
+        target[key] = values[key]
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a sequence pattern looks at a value."""
+    return bool(type(value).__flags__ & _SEQUENCE)
+
+
+def is_mapping(value: Any) -> bool:
+    """Whether a mapping pattern looks at a value."""
+    return bool(type(value).__flags__ & _MAPPING)
+
+
+def match_keys(subject: Any, keys: Tuple[Any, ...]) -> Optional[Tuple[Any, ...]]:
+    """The values that a mapping pattern finds, None if a key is missing."""
+    seen, values = set(), []
+    for key in keys:
+        if key in seen:
+            raise ValueError("mapping pattern checks duplicate key ({!r})".format(key))
+        seen.add(key)
+    missing = object()
+    for key in keys:
+        value = subject.get(key, missing)
+        if value is missing:
+            return None
+        values.append(value)
+    return tuple(values)
+
+
+def match_class(subject: Any, kind: Any, positional: int, names: Tuple[str, ...]) -> Optional[Tuple[Any, ...]]:
+    """The attributes that a class pattern finds, None if it does not match."""
+    if not isinstance(kind, type):
+        raise TypeError("called match pattern must be a class")
+    if not isinstance(subject, kind):
+        return None
+    seen, values = set(), []
+
+    def attribute(name: str) -> bool:
+        if name in seen:
+            raise TypeError("{}() got multiple sub-patterns for attribute {!r}".format(kind.__name__, name))
+        seen.add(name)
+        try:
+            values.append(getattr(subject, name))
+        except AttributeError:
+            return False
+        return True
+
+    if positional:
+        itself = False
+        try:
+            fields = kind.__match_args__  # type: ignore[attr-defined]
+        except AttributeError:
+            itself = bool(kind.__flags__ & 1 << 22)  # Py_TPFLAGS_MATCH_SELF
+            fields = ()
+        if type(fields) is not tuple:
+            raise TypeError("{}.__match_args__ must be a tuple (got {})".format(kind.__name__, type(fields).__name__))
+        allowed = 1 if itself else len(fields)
+        if allowed < positional:
+            plural = "" if allowed == 1 else "s"
+            raise TypeError("{}() accepts {} positional sub-pattern{} ({} given)".format(kind.__name__, allowed, plural, positional))
+        if itself:
+            values.append(subject)
+        else:
+            for field in fields[:positional]:
+                if not isinstance(field, str):
+                    raise TypeError("__match_args__ elements must be strings (got {})".format(type(field).__name__))
+                if not attribute(field):
+                    return None
+    return tuple(values) if all(attribute(name) for name in names) else None
+
+
+def without_keys(subject: Any, keys: Tuple[Any, ...]) -> Dict[Any, Any]:
+    """The rest that a mapping pattern leaves."""
+    rest = dict(subject)
+    for key in keys:
+        del rest[key]
+    return rest
+
+
+def load_from(space: Any, name: str, otherwise: Callable[[], Any]) -> Any:
+    """A name of a class body, read from an annotation scope inside of it."""
+    try:
+        return space[name]
+    except KeyError:
+        return otherwise()
+
+
+def type_variable(kind: str, name: str, bound: Any = NULL) -> Any:
+    """A type parameter; a bound or constraints come as the function that gives them."""
+    import typing
+
+    maker = getattr(typing, kind)
+    if kind != "TypeVar":
+        return maker(name)
+    if bound is NULL:
+        return maker(name, infer_variance=True)
+    value = bound()
+    if isinstance(value, tuple):
+        return maker(name, *value, infer_variance=True)
+    return maker(name, bound=value, infer_variance=True)
+
+
+def type_alias(parts: Tuple[Any, Any, Any]) -> Any:
+    """`type NAME[PARAMETERS] = VALUE`."""
+    import typing
+
+    name, parameters, value = parts
+    return getattr(typing, "TypeAliasType")(name, value(), type_params=parameters or ())  # noqa: B009
+
+
+def generic(parameters: Any) -> Any:
+    """The base that type parameters give a class."""
+    import typing
+
+    return getattr(typing, "Generic")[tuple(parameters)]  # noqa: B009
+
+
+def with_type_parameters(function: Any, parameters: Any) -> Any:
+    """A function with its type parameters."""
+    function.__type_params__ = parameters
+    return function
+
+
+def convert(value: Any, how: int) -> str:
+    """`!s`, `!r` and `!a` of formatted strings."""
+    return str(value) if how == 1 else repr(value) if how == 2 else ascii(value)
+
+
+def show(value: Any) -> None:
+    """What an expression at the prompt does."""
+    sys.displayhook(value)
