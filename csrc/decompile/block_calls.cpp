@@ -79,14 +79,14 @@ void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot)
   int depth = callee.depth;
   const size_t positional = arguments.size() - named;
   for (size_t i = is_class ? 2 : 0; i < arguments.size(); ++i) {
-    if (arguments[i].slot.kind != Kind::kValue && arguments[i].slot.kind != Kind::kMaybeNull) throw Unsupported("no value as an argument");
+    if (arguments[i].slot.kind != Kind::kValue) throw Unsupported("no value as an argument");
     if (!text.empty()) text += ", ";
     depth = std::max(depth, arguments[i].depth + 1);
     if (i < positional) {
-      text += operand(arguments[i]);
+      text += arguments[i].text;
     } else {
       const std::string key = utf8(PyTuple_GET_ITEM(keyword_names, static_cast<Py_ssize_t>(i - positional)));
-      text += writable(key) ? key + "=" + operand(arguments[i]) : "**{" + quoted_name(key) + ": " + operand(arguments[i]) + "}";
+      text += writable(key) ? key + "=" + arguments[i].text : "**{" + quoted_name(key) + ": " + arguments[i].text + "}";
     }
   }
   if (is_class) {
@@ -103,7 +103,7 @@ void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot)
 
 void BlockPrinter::call_star(bool keywords) {
   const Expr named = keywords ? pop_value() : Expr();
-  const Expr arguments = pop_value();
+  const Expr arguments = at(0).slot.kind == Kind::kClassBases ? pop() : pop_value();
   Expr callee = pop();
   if (version_ >= 311) {
     Expr below = pop();
@@ -111,9 +111,9 @@ void BlockPrinter::call_star(bool keywords) {
   }
   std::string text = "*" + operand(arguments);
   if (keywords) text += ", **" + operand(named);
-  if (callee.slot.kind == Kind::kBuildClass) {
-    // The bases come from a tuple whose first two items are the body and the name.
-    throw Unsupported("a class whose bases are unpacked together with its body");
+  if (callee.slot.kind == Kind::kBuildClass && arguments.slot.kind == Kind::kClassBases) {
+    make_class_statement(arguments, class_name_of(arguments.slot.extra), text);
+    return;
   }
   if (callee.slot.kind != Kind::kValue) throw Unsupported("a call of no value");
   push(value_expr(operand(callee) + "(" + text + ")", true, false, std::max(arguments.depth, named.depth) + 1));
@@ -126,7 +126,7 @@ std::vector<std::string> BlockPrinter::free_names(PyObject* code, const Expr* ce
   for (const bytecode::LocalKind kind : nested.localsplus_kinds) wanted += kind == bytecode::LocalKind::kFree;
   if (cells == nullptr && wanted == 0) return {};
   if (cells == nullptr || cells->slot.kind != Kind::kCells) throw Unsupported("a closure that is no tuple of variables");
-  const std::vector<std::string> names = unit_.cells(cells->slot.extra);
+  const std::vector<std::string> names = unit_.cells(cells->slot.extra).names;
   if (names.size() != wanted) throw Unsupported("a closure of another length");
   return names;
 }
@@ -187,6 +187,14 @@ void BlockPrinter::make_function(int32_t index, uint32_t flags) {
   statement(inner.keyword() + " " + printed + "(" + inner.parameters() + "):");
   for (const Line& line : body) out_.lines.push_back({indent_ + 2 + line.indent, line.text});
   statement(shared_.helper("named") + "(" + printed + ", " + quoted(nested.name.get()) + ", " + quoted(nested.qualname.get()) + ")");
+  if (has_cells && !unit_.cells(cells.slot.extra).own.empty()) {
+    std::string names, values;
+    for (const std::string& name : unit_.cells(cells.slot.extra).own) {
+      names += "'" + name + "', ";
+      values += name + ", ";
+    }
+    statement(printed + " = " + shared_.helper("with_cells") + "(" + printed + ", (" + names + "), (" + values + "))");
+  }
   if (!defaults.empty()) statement(printed + ".__defaults__ = " + defaults);
   if (!keyword_defaults.empty()) statement(printed + ".__kwdefaults__ = " + keyword_defaults);
   if (!annotations.empty()) statement(printed + ".__annotations__ = " + shared_.helper("annotations") + "(" + annotations + ")");

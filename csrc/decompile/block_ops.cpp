@@ -172,7 +172,7 @@ Expr BlockPrinter::pop_value() {
   }
   if (top.slot.kind == Kind::kLocals) return value_expr(shared_.helper("locals") + "()", true, false);
   if (top.slot.kind == Kind::kBuildClass) return value_expr(shared_.helper("builtins") + ".__build_class__", true, true);
-  if (top.slot.kind != Kind::kValue && top.slot.kind != Kind::kMaybeNull) throw Unsupported("something that is no value is used as one");
+  if (top.slot.kind != Kind::kValue) throw Unsupported("something that is no value is used as one");
   return top;
 }
 
@@ -261,7 +261,7 @@ void BlockPrinter::go_home() {
     const std::string home = unit_.home(i);
     if (stack_[i].text == home) continue;
     targets += (targets.empty() ? "" : ", ") + home;
-    values += (values.empty() ? "" : ", ") + (stack_[i].primary ? stack_[i].text : "(" + stack_[i].text + ")");
+    values += (values.empty() ? "" : ", ") + stack_[i].text;
     stack_[i] = [&] {
       Expr done = value_expr(home, true, true);
       done.slot = stack_[i].slot;
@@ -306,11 +306,23 @@ void BlockPrinter::leave_with(const std::string& text) {
 
 void BlockPrinter::load_slot(uint32_t slot) {
   const LocalKind kind = slot_kind(slot);
-  if (version_ >= 311 && kind != LocalKind::kLocal && code_.instructions[static_cast<size_t>(next_) - 1].op != Op::LOAD_FAST_AND_CLEAR) {
+  if (version_ >= 311 && kind != LocalKind::kLocal) {
     push_kind(Kind::kClosure, static_cast<int32_t>(slot));
     return;
   }
-  push(value_expr(unit_.name_of_slot(slot), true, unit_.is_argument_for_good(slot)));
+  push(value_expr(slot_text(slot), true, unit_.is_argument_for_good(slot)));
+}
+
+// Inside of a comprehension that stands in this code (3.12), a name may be the comprehension's own variable.
+bool BlockPrinter::shadowed(uint32_t slot) const {
+  return std::any_of(stack_.begin(), stack_.end(),
+                     [slot](const Expr& expr) { return expr.slot.kind == Kind::kShadow && expr.slot.extra == static_cast<int32_t>(slot); });
+}
+
+std::string BlockPrinter::slot_text(uint32_t slot) const {
+  if (!shadowed(slot)) return unit_.name_of_slot(slot);
+  // Functions made in different rounds of a loop around the comprehension have different cells.
+  return unit_.shadow(slot) + (slot_kind(slot) == LocalKind::kLocal ? "" : ".cell_contents");
 }
 
 LocalKind BlockPrinter::slot_kind(uint32_t slot) const {
@@ -320,15 +332,8 @@ LocalKind BlockPrinter::slot_kind(uint32_t slot) const {
 
 void BlockPrinter::store(const std::string& target) {
   Expr value = pop();
-  if (value.slot.kind == Kind::kMaybeNull) {
+  if (value.slot.kind == Kind::kShadow) {
     settle();
-    statement("if " + value.text + " is " + shared_.helper("NULL") + ":");
-    statement("  try:");
-    statement("    del " + target);
-    statement("  except " + shared_.helper("NameError") + ":");
-    statement("    pass");
-    statement("else:");
-    statement("  " + target + " = " + value.text);
     return;
   }
   stack_.push_back(value);
@@ -388,24 +393,41 @@ void BlockPrinter::display(const char* open, const char* close, uint32_t count, 
   bool cells = tuple && count > 0;
   for (uint32_t i = 0; i < count && cells; ++i) cells = at(i).slot.kind == Kind::kClosure;
   if (cells) {
-    std::vector<std::string> names;
-    for (uint32_t i = 0; i < count; ++i) names.insert(names.begin(), unit_.name_of_slot(static_cast<uint32_t>(pop().slot.extra)));
-    unit_.cells(next_ - 1) = names;
+    Cells made;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto slot = static_cast<uint32_t>(pop().slot.extra);
+      made.names.insert(made.names.begin(), shadowed(slot) ? unit_.shadow(slot) : unit_.name_of_slot(slot));
+      if (shadowed(slot)) made.own.push_back(unit_.shadow(slot));
+    }
+    unit_.cells(next_ - 1) = made;
     push_kind(Kind::kCells, next_ - 1);
     return;
   }
   std::vector<Expr> items;
-  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
+  const bool of_class = count >= 2 && at(count - 1).slot.kind == Kind::kClassBody;
+  const uint32_t left_out = of_class ? 2 : 0;
+  for (uint32_t i = left_out; i < count; ++i) items.insert(items.begin(), pop_value());
   Expr made = value_expr(open, true, false);
+  if (of_class) {
+    pop();
+    made.slot = {Kind::kClassBases, pop().slot.extra};
+    count -= 2;
+  }
   for (uint32_t i = 0; i < count; ++i) {
-    made.text += (i > 0 ? ", " : "") + operand(items[i]);
+    made.text += (i > 0 ? ", " : "") + items[i].text;
     made.depth = std::max(made.depth, items[i].depth + 1);
     made.elements.push_back(items[i].text);
   }
   if (tuple && count == 1) made.text += ",";
   made.text += close;
   made.is_tuple = tuple;
-  push(made);
+  push_kept(made);
+}
+
+// As push(), for what is more than a value.
+void BlockPrinter::push_kept(const Expr& expr) {
+  push(expr);
+  at(0).slot = expr.slot;
 }
 
 void BlockPrinter::build_map(uint32_t count) {
@@ -416,7 +438,7 @@ void BlockPrinter::build_map(uint32_t count) {
   }
   Expr made = value_expr("{", true, false);
   for (size_t i = 0; i < items.size(); ++i) {
-    made.text += (i > 0 ? ", " : "") + operand(items[i].first) + ": " + operand(items[i].second);
+    made.text += (i > 0 ? ", " : "") + items[i].first.text + ": " + items[i].second.text;
     made.depth = std::max({made.depth, items[i].first.depth + 1, items[i].second.depth + 1});
   }
   made.text += "}";

@@ -60,9 +60,10 @@ enum class Kind : uint8_t {
   kNull,        // nothing: PUSH_NULL, the place of a loop's value after the loop
   kSaved,       // the exception handled before, pushed by PUSH_EXC_INFO
   kLasti,       // the offset of the raising instruction
-  kMaybeNull,   // what LOAD_FAST_AND_CLEAR took: a value, or the helpers' NULL
+  kShadow,      // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back
   kBuildClass,  // LOAD_BUILD_CLASS
   kClassBody,   // the function of a class body: `extra` is the instruction that made it
+  kClassBases,  // a tuple or list of the function of a class body, its name and bases: at run time the bases only
   kLocals,      // LOAD_LOCALS
   kClosure,     // a cell: `extra` is its slot
   kCells,       // a tuple of cells: `extra` is the instruction that made it
@@ -77,7 +78,7 @@ struct Slot {
   bool operator<(const Slot& other) const { return std::tie(kind, extra) < std::tie(other.kind, other.extra); }
 };
 
-inline bool at_run_time(Kind kind) { return kind == Kind::kValue || kind == Kind::kMaybeNull; }
+inline bool at_run_time(Kind kind) { return kind == Kind::kValue || kind == Kind::kClassBases; }
 
 // A place in the code with what is statically known there: one label of the dispatch loop.
 struct Instance {
@@ -122,6 +123,11 @@ struct Scope {
   bool in_class = false;              // names with two underscores would be mangled
 };
 
+struct Cells {                     // a tuple of cells
+  std::vector<std::string> names;  // the variables
+  std::vector<std::string> own;    // those of them that hold a cell themselves
+};
+
 // Prints one code object.
 class UnitPrinter {
  public:
@@ -144,6 +150,7 @@ class UnitPrinter {
   std::string home(size_t depth);          // the temporary for a place of the stack, between blocks
   std::string temporary(const std::string& stem);
   std::string name_of_slot(uint32_t slot) const;
+  std::string shadow(uint32_t slot) { return temporary("x" + std::to_string(slot)); }
   bool is_argument_for_good(uint32_t slot) const { return slot < constant_slots_.size() && constant_slots_[slot]; }
   void borrow(const std::set<std::string>& names);  // of a class body inside: see lent()
   void use_global(const std::string& name, bool stores);
@@ -154,7 +161,7 @@ class UnitPrinter {
   const std::pair<PyObject*, std::vector<std::string>>& kept_class(int32_t index) const { return classes_.at(index); }
   bool is_own_name(const std::string& name) const { return scope_.own.count(name) != 0; }
   void use_class_name(const std::string& name) { scope_.class_names.insert(name); }
-  std::vector<std::string>& cells(int32_t index) { return cells_[index]; }  // the variables of a tuple of cells
+  Cells& cells(int32_t index) { return cells_[index]; }  // the variables of a tuple of cells
 
  private:
   void name_variables(const std::vector<std::string>& free_names);
@@ -179,7 +186,7 @@ class UnitPrinter {
   std::vector<std::vector<int>> by_level_;
   std::vector<int> first_label_;
   std::vector<bool> constant_slots_;
-  std::map<int32_t, std::vector<std::string>> cells_;
+  std::map<int32_t, Cells> cells_;
   std::map<int32_t, std::pair<PyObject*, std::vector<std::string>>> classes_;  // bodies, by the instruction that makes their function
   std::set<std::string> lent_;
   int unit_ = 0;

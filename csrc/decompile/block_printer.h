@@ -20,6 +20,8 @@ class BlockPrinter {
   void drop(size_t count);
   Expr& at(size_t depth);
   void push(Expr expr);
+  void push_kept(const Expr& expr);
+  void list_to_tuple();
   void push_kind(Kind kind, int32_t extra);
   static Expr value_expr(std::string text, bool primary, bool pure, int depth = 0);
   std::string fresh();
@@ -38,6 +40,8 @@ class BlockPrinter {
 
   // block_ops.cpp: variables and groups of instructions.
   void load_slot(uint32_t slot);
+  bool shadowed(uint32_t slot) const;
+  std::string slot_text(uint32_t slot) const;
   bytecode::LocalKind slot_kind(uint32_t slot) const;
   void store(const std::string& target);
   std::string name(uint32_t index) const;

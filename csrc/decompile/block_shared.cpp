@@ -98,11 +98,24 @@ std::string Shared::literal(PyObject* value, int depth) {
   }
   if (PyFloat_CheckExact(value)) {
     const double number = PyFloat_AS_DOUBLE(value);
-    if (std::isnan(number)) return bind("const", value, false);
+    if (std::isnan(number)) return std::signbit(number) ? "-" + helper("nan") : helper("nan");
     if (std::isinf(number)) return number > 0 ? "1e999" : "-1e999";
     return checked_utf8(PyObject_Repr(value));
   }
   if (PyUnicode_CheckExact(value) || PyBytes_CheckExact(value)) return quoted(value);
+  if (PyComplex_CheckExact(value)) {
+    const Py_complex number = PyComplex_AsCComplex(value);
+    const py::Ref real = py::Ref::steal(PyFloat_FromDouble(number.real)), imaginary = py::Ref::steal(PyFloat_FromDouble(number.imag));
+    if (!real || !imaginary) throw PythonError();
+    const std::string text = literal(imaginary.get(), depth);
+    const bool plain = number.real == 0 && !std::signbit(number.real) && !std::signbit(number.imag) && std::isfinite(number.imag);
+    return plain ? text + "j" : helper("complex") + "(" + literal(real.get(), depth) + ", " + text + ")";
+  }
+  if (PyFrozenSet_CheckExact(value) && depth < kMaxLiteralDepth) {
+    const py::Ref items = py::Ref::steal(PySequence_Tuple(value));
+    if (!items) throw PythonError();
+    return helper("frozenset") + "(" + literal(items.get(), depth + 1) + ")";
+  }
   if (PyTuple_CheckExact(value) && depth < kMaxLiteralDepth) {
     std::string text = "(";
     const Py_ssize_t size = PyTuple_GET_SIZE(value);

@@ -1,7 +1,9 @@
-// What each instruction becomes in the block form. Calls, functions, classes and what suspends a frame are in block_calls.cpp.
+// What each instruction becomes in the block form. Exceptions, imports and patterns are in block_special.cpp; calls, functions, classes and
+// what suspends a frame in block_calls.cpp.
 #include <algorithm>
 
 #include "bytecode/effects.h"
+#include "bytecode/neutral_code.h"
 #include "bytecode/tables.h"
 #include "decompile/block_printer.h"
 
@@ -25,13 +27,15 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
     case Op::RESUME:
     case Op::PRECALL:
     case Op::CACHE:
-    case Op::MAKE_CELL:
     case Op::COPY_FREE_VARS:
     case Op::GEN_START:
     case Op::POP_BLOCK:
     case Op::SETUP_FINALLY:
     case Op::SETUP_ASYNC_WITH:
     case Op::ASYNC_GEN_WRAP:
+      return true;
+    case Op::MAKE_CELL:
+      if (shadowed(in.arg)) act(unit_.shadow(in.arg) + " = " + shared_.helper("CellType") + "()");
       return true;
     case Op::RETURN_GENERATOR:
       push(value_expr("None", true, true));
@@ -84,11 +88,9 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
       if (in.arg >= code_.consts.size()) throw Unsupported("a constant that does not exist");
       PyObject* value = code_.consts[in.arg].get();
       // A code object is printed where it becomes a function.
-      Expr made = value_expr("", false, true);
+      Expr made = value_expr("", !PyLong_Check(value) && !PyFloat_Check(value), true);
       made.constant = value;
-      const Op after = static_cast<size_t>(next_) < code_.instructions.size() ? code_.instructions[static_cast<size_t>(next_)].op : Op::NOP;
-      const bool for_function = after == Op::MAKE_FUNCTION || (version_ < 311 && after == Op::LOAD_CONST);
-      made.text = for_function && !PyUnicode_Check(value) ? "None" : shared_.literal(value);
+      made.text = bytecode::is_code(value) ? "None" : shared_.literal(value);
       push(made);
       return true;
     }
@@ -100,7 +102,7 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
 bool BlockPrinter::step_variables(const Instruction& in) {
   const auto slot_name = [&](uint32_t slot) {
     slot_kind(slot);
-    return unit_.name_of_slot(slot);
+    return slot_text(slot);
   };
   switch (in.op) {
     case Op::LOAD_FAST:
@@ -133,19 +135,12 @@ bool BlockPrinter::step_variables(const Instruction& in) {
     case Op::DELETE_DEREF:
       act("del " + slot_name(in.arg));
       return true;
-    case Op::LOAD_FAST_AND_CLEAR: {
-      const std::string target = slot_name(in.arg), name = fresh();
+    case Op::LOAD_FAST_AND_CLEAR:
+      // As long as this lies on the stack, the name stands for another variable.
+      slot_kind(in.arg);
       settle();
-      statement("try:");
-      statement("  " + name + " = " + target);
-      statement("  del " + target);
-      statement("except " + shared_.helper("NameError") + ":");
-      statement("  " + name + " = " + shared_.helper("NULL"));
-      Expr made = value_expr(name, true, true);
-      made.slot.kind = Kind::kMaybeNull;
-      push(made);
+      push_kind(Kind::kShadow, static_cast<int32_t>(in.arg));
       return true;
-    }
     case Op::LOAD_DEREF:
     case Op::LOAD_CLASSDEREF:
       push(value_expr(slot_name(in.arg), true, false));
@@ -332,10 +327,12 @@ void BlockPrinter::format(bool has_spec, uint32_t conversion) {
 
 void BlockPrinter::unpacked_display(const char* open, const char* close, uint32_t count, const char* star) {
   std::vector<Expr> items;
-  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
+  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), at(0).slot.kind == Kind::kClassBases ? pop() : pop_value());
   std::string text = open;
   for (const Expr& item : items) text += star + operand(item) + ", ";
-  push(value_expr(text + close, true, false, 1));
+  Expr made = value_expr(text + close, true, false, 1);
+  if (!items.empty()) made.slot = items[0].slot.kind == Kind::kClassBases ? items[0].slot : Slot{};
+  push_kept(made);
 }
 
 bool BlockPrinter::step_displays(const Instruction& in) {
@@ -366,7 +363,7 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       for (uint32_t i = 0; i < in.arg; ++i) values.insert(values.begin(), pop_value());
       std::string text = "{";
       for (uint32_t i = 0; i < in.arg; ++i) {
-        text += (i > 0 ? ", " : "") + shared_.literal(PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i))) + ": " + operand(values[i]);
+        text += (i > 0 ? ", " : "") + shared_.literal(PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i))) + ": " + values[i].text;
       }
       push(value_expr(text + "}", true, false, 1));
       return true;
@@ -375,7 +372,7 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       std::string text = "''.join((";
       std::vector<Expr> items;
       for (uint32_t i = 0; i < in.arg; ++i) items.insert(items.begin(), pop_value());
-      for (const Expr& item : items) text += operand(item) + ", ";
+      for (const Expr& item : items) text += item.text + ", ";
       push(value_expr(text + "))", true, false, 1));
       return true;
     }
@@ -408,11 +405,9 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       for (const Expr& map : maps) statement(shared_.helper("merge") + "(" + made + ", " + map.text + ", " + callee + ")");
       return true;
     }
-    case Op::LIST_TO_TUPLE: {
-      const Expr value = pop_value();
-      push(value_expr("(*" + operand(value) + ",)", true, false, value.depth + 1));
+    case Op::LIST_TO_TUPLE:
+      list_to_tuple();
       return true;
-    }
     case Op::LIST_APPEND:
       append(in.arg, "append", false);
       return true;
@@ -558,255 +553,6 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
         statement(unit_.temporary("at") + " = -1");
         leaves_ = true;
       }
-      return true;
-    }
-    default:
-      return false;
-  }
-}
-
-bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
-  switch (in.op) {
-    case Op::RAISE_VARARGS: {
-      if (in.arg > 2) throw Unsupported("an unknown RAISE_VARARGS");
-      const Expr cause = in.arg == 2 ? pop_value() : Expr();
-      const Expr error = in.arg >= 1 ? pop_value() : Expr();
-      leave_with(in.arg == 0 ? "raise" : "raise " + error.text + (in.arg == 2 ? " from " + cause.text : ""));
-      return true;
-    }
-    case Op::RERAISE:
-      leave_with(shared_.helper("reraise") + "(" + pop_value().text + ")");
-      return true;
-    case Op::PUSH_EXC_INFO: {
-      // Not where a handler begins: entered by raising the exception and catching it again, in a block that does nothing else.
-      settle();
-      if (index != instance_.start) {
-        go_to(index);
-        return true;
-      }
-      const Expr error = pop_value();
-      Instance inside;
-      inside.level = level_ + 1;
-      for (const Expr& expr : stack_) inside.stack.push_back(expr.slot);
-      inside.stack.push_back({Kind::kSaved, 0});
-      inside.stack.push_back({Kind::kValue, 0});
-      inside.start = index + 1;
-      const std::string held = fresh();
-      statement(held + " = " + error.text);
-      go_home();
-      out_.handler = unit_.instance(inside);
-      out_.handler_slot = static_cast<int>(stack_.size()) + 1;
-      out_.handler_twice = false;
-      // go_home() has let go of the temporary; it is the exception that is passed on.
-      out_.lines.pop_back();
-      leave_with(shared_.helper("reraise") + "(" + held + ")");
-      return true;
-    }
-    case Op::POP_EXCEPT:
-      if (level_ == 0) throw Unsupported("POP_EXCEPT without an exception being handled");
-      settle();
-      for (int i = 0; i < (version_ >= 311 ? 1 : 3); ++i) {
-        if (pop().slot.kind != Kind::kSaved) throw Unsupported("POP_EXCEPT of something else");
-      }
-      --level_;
-      return true;
-    case Op::CHECK_EXC_MATCH: {
-      const Expr kinds = pop_value();
-      settle();
-      push_call("matches", at(0).text + ", " + kinds.text);
-      return true;
-    }
-    case Op::JUMP_IF_NOT_EXC_MATCH: {
-      const Expr kinds = pop_value(), error = pop_value();
-      fork(shared_.helper("matches") + "(" + error.text + ", " + kinds.text + ")", index + 1, in.target);
-      return true;
-    }
-    case Op::CHECK_EG_MATCH: {
-      const Expr kinds = pop_value(), error = pop_value();
-      settle();
-      const std::string rest = fresh(), part = fresh();
-      statement(rest + ", " + part + " = " + shared_.helper("group_matches") + "(" + error.text + ", " + kinds.text + ")");
-      push(value_expr(rest, true, true));
-      push(value_expr(part, true, true));
-      return true;
-    }
-    case Op::PREP_RERAISE_STAR: {
-      const Expr raised = pop_value(), original = pop_value();
-      push_call("reraise_star", original.text + ", " + raised.text);
-      return true;
-    }
-    case Op::WITH_EXCEPT_START: {
-      settle();
-      const Expr error = at(version_ >= 311 ? 0 : 1), exit = at(version_ >= 311 ? 3 : 6);
-      push_call("leave", exit.text + ", " + error.text);
-      return true;
-    }
-    case Op::BEFORE_WITH:
-    case Op::SETUP_WITH:
-    case Op::BEFORE_ASYNC_WITH: {
-      const Expr manager = pop_value();
-      settle();
-      const std::string exit = fresh(), value = fresh();
-      const char* helper = in.op == Op::BEFORE_ASYNC_WITH ? "enter_async" : "enter";
-      statement(exit + ", " + value + " = " + shared_.helper(helper) + "(" + manager.text + ")");
-      push(value_expr(exit, true, true));
-      push(value_expr(value, true, true));
-      return true;
-    }
-    case Op::LOAD_ASSERTION_ERROR:
-      push(value_expr(shared_.helper("AssertionError"), true, true));
-      return true;
-    case Op::BEGIN_FINALLY:
-      for (int i = 0; i < 6; ++i) push_kind(Kind::kNoFinally, 0);
-      return true;
-    case Op::CALL_FINALLY:
-      settle();
-      for (int i = 0; i < 6; ++i) push_kind(Kind::kReturnTo, index + 1);
-      go_to(in.target);
-      return true;
-    case Op::END_FINALLY:
-      settle();
-      end_finally(index);
-      return true;
-    case Op::POP_FINALLY:
-      settle();
-      pop_finally(in.arg != 0);
-      return true;
-    case Op::WITH_CLEANUP_START:
-      with_cleanup(index);
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool BlockPrinter::step_imports(const Instruction& in) {
-  switch (in.op) {
-    case Op::IMPORT_NAME: {
-      const Expr names = pop_value(), level = pop_value();
-      const bool function = unit_.scope().type == Scope::kFunction;
-      push(value_expr(shared_.helper("builtins") + ".__import__(" + quoted_name(name(in.arg)) + ", " + shared_.helper("globals") + "(), " +
-                          (function ? "None" : shared_.helper("locals") + "()") + ", " + names.text + ", " + level.text + ")",
-                      true, false));
-      return true;
-    }
-    case Op::IMPORT_FROM:
-      settle();
-      push_call("import_from", at(0).text + ", " + quoted_name(name(in.arg)));
-      return true;
-    case Op::IMPORT_STAR: {
-      const Expr module = pop_value();
-      act(shared_.helper("import_star") + "(" + module.text + ", " + shared_.helper("locals") + "())");
-      return true;
-    }
-    case Op::SETUP_ANNOTATIONS:
-      act(shared_.helper("setup_annotations") + "(" + shared_.helper("locals") + "())");
-      return true;
-    case Op::LOAD_BUILD_CLASS:
-      push_kind(Kind::kBuildClass, 0);
-      return true;
-    case Op::PRINT_EXPR: {
-      const Expr value = pop_value();
-      act(shared_.helper("show") + "(" + value.text + ")");
-      return true;
-    }
-    case Op::CALL_INTRINSIC_1:
-      intrinsic(in.arg);
-      return true;
-    case Op::CALL_INTRINSIC_2:
-      intrinsic_2(in.arg);
-      return true;
-    default:
-      return false;
-  }
-}
-
-void BlockPrinter::intrinsic(uint32_t which) {
-  const Expr value = pop_value();
-  switch (which) {
-    case 1:
-      act(shared_.helper("show") + "(" + value.text + ")");
-      push(value_expr("None", true, true));
-      return;
-    case 2:
-      act(shared_.helper("import_star") + "(" + value.text + ", " + shared_.helper("locals") + "())");
-      push(value_expr("None", true, true));
-      return;
-    case 3:  // StopIteration that leaves a generator: what is compiled from the text does that too
-    case 4:  // the value of an asynchronous generator: likewise
-      push(value);
-      return;
-    case 5:
-      push(value_expr("+" + operand(value), false, false, value.depth + 1));
-      return;
-    case 6:
-      push(value_expr("(*" + operand(value) + ",)", true, false, value.depth + 1));
-      return;
-    case 7:
-    case 8:
-    case 9:
-      push_call("type_variable", std::string(which == 7 ? "'TypeVar', " : which == 8 ? "'ParamSpec', " : "'TypeVarTuple', ") + value.text);
-      return;
-    case 10:
-      push_call("generic", value.text);
-      return;
-    case 11:
-      push_call("type_alias", value.text);
-      return;
-    default:
-      throw Unsupported("an unknown CALL_INTRINSIC_1");
-  }
-}
-
-void BlockPrinter::intrinsic_2(uint32_t which) {
-  const Expr second = pop_value(), first = pop_value();
-  switch (which) {
-    case 1:
-      push_call("reraise_star", first.text + ", " + second.text);
-      return;
-    case 2:
-    case 3:
-      push_call("type_variable", "'TypeVar', " + first.text + ", " + second.text);
-      return;
-    case 4:
-      push_call("with_type_parameters", first.text + ", " + second.text);
-      return;
-    default:
-      throw Unsupported("an unknown CALL_INTRINSIC_2");
-  }
-}
-
-bool BlockPrinter::step_patterns(const Instruction& in) {
-  switch (in.op) {
-    case Op::GET_LEN:
-      settle();
-      push_call("len", at(0).text);
-      return true;
-    case Op::MATCH_SEQUENCE:
-      settle();
-      push_call("is_sequence", at(0).text);
-      return true;
-    case Op::MATCH_MAPPING:
-      settle();
-      push_call("is_mapping", at(0).text);
-      return true;
-    case Op::MATCH_KEYS: {
-      settle();
-      push_done(shared_.helper("match_keys") + "(" + at(1).text + ", " + at(0).text + ")");
-      if (version_ < 311) push_done(operand(at(0)) + " is not None");
-      return true;
-    }
-    case Op::MATCH_CLASS: {
-      const Expr names = pop_value(), kind = pop_value(), subject = pop_value();
-      push_done(shared_.helper("match_class") + "(" + subject.text + ", " + kind.text + ", " + std::to_string(in.arg) + ", " + names.text +
-                ")");
-      if (version_ < 311) push_done(operand(at(0)) + " is not None");
-      return true;
-    }
-    case Op::COPY_DICT_WITHOUT_KEYS: {
-      const Expr keys = pop_value();
-      settle();
-      push_call("without_keys", at(0).text + ", " + keys.text);
       return true;
     }
     default:

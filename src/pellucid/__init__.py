@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pellucid.api import maybe_mark_dynamic as maybe_mark_dynamic
     from pellucid.api import optimize as optimize
     from pellucid.api import reset as reset
+    from pellucid.decompiling import decompile as decompile
     from pellucid.explaining import explain as explain
     from pellucid.shapes import ShapeEnv as ShapeEnv
     from pellucid.shapes import constrain_range as constrain_range
@@ -37,6 +38,7 @@ _LAZY: Dict[str, Tuple[str, Optional[str]]] = {
     "allow_in_graph": ("api", "allow_in_graph"),
     "cache_entries": ("api", "cache_entries"),
     "compile": ("api", "compile"),
+    "decompile": ("decompiling", "decompile"),
     "disable": ("api", "disable"),
     "explain": ("explaining", "explain"),
     "graph_break": ("api", "graph_break"),

@@ -9,15 +9,16 @@ import struct
 import subprocess
 import sys
 import types
-from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 
-from pellucid import _bytecode, _recompile
+import pellucid._bytecode as _bytecode
+from pellucid import _recompile
 
 IDENTICAL, EQUAL_FLOW, DIFFERS = 2, 1, 0
 OWN_VERSION = sys.version_info[0] * 100 + sys.version_info[1]
 _OPTIMIZED = 0x01  # CO_OPTIMIZED: set for functions, not for class bodies and modules
 
-Compiled = Union[types.CodeType, "_bytecode.NeutralCode", str]  # a text says what went wrong
+Compiled = Any  # a text says what went wrong
 
 
 def version_of(code: Any) -> int:
@@ -126,7 +127,7 @@ class Compiler:
             self._process = None
 
 
-def _load(data: bytes, version: int) -> "_bytecode.NeutralCode":
+def _load(data: bytes, version: int) -> Any:
     return _bytecode.load_marshal(data, version)
 
 

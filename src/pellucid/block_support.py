@@ -5,7 +5,8 @@ The source sees this module under a name that is bound beside it. Runs on Python
 
 import builtins
 import sys
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
+from types import FunctionType
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 # The builtins that block form relies on, whatever a program does to the names.
 AssertionError = builtins.AssertionError
@@ -22,6 +23,8 @@ locals = builtins.locals
 next = builtins.next
 setattr = builtins.setattr
 delattr = builtins.delattr
+complex = builtins.complex
+nan = float("nan")
 slice = builtins.slice
 super = builtins.super
 
@@ -60,7 +63,7 @@ def matches(error: BaseException, kinds: Any) -> bool:
 def group_matches(error: Any, kinds: Any) -> Tuple[Any, Any]:
     """What an except* clause asks: the rest and the part that matches, None for an empty one."""
     each = kinds if isinstance(kinds, tuple) else (kinds,)
-    groups: Any = getattr(builtins, "BaseExceptionGroup")  # noqa: B009
+    groups: Any = getattr(builtins, "BaseExceptionGroup")
     for kind in each:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             raise TypeError("catching classes that do not inherit from BaseException is not allowed")
@@ -78,7 +81,7 @@ def group_matches(error: Any, kinds: Any) -> Tuple[Any, Any]:
 
 def reraise_star(original: Any, raised: List[Any]) -> Any:
     """The exception that leaves a statement with except* clauses, None for none."""
-    groups: Any = getattr(builtins, "BaseExceptionGroup")  # noqa: B009
+    groups: Any = getattr(builtins, "BaseExceptionGroup")
     left = [error for error in raised if error is not None]
     if not left:
         return None
@@ -86,7 +89,7 @@ def reraise_star(original: Any, raised: List[Any]) -> Any:
         return left[0]
     new = [error for error in left if not (isinstance(error, groups) and _same_origin(error, original))]
     old = [error for error in left if isinstance(error, groups) and _same_origin(error, original)]
-    kept = set()
+    kept: Set[int] = set()
     for error in old:
         kept.update(map(id, _leaves(error)))
     again = original.subgroup(lambda leaf: id(leaf) in kept) if old else None
@@ -182,7 +185,9 @@ def import_from(module: Any, name: str) -> Any:
             return found
         path = getattr(module, "__file__", None)
         where = path if isinstance(path, str) else "unknown location"
-        text = "cannot import name {!r} from {!r} ({})".format(name, package if isinstance(package, str) else "<unknown module name>", where)
+        text = "cannot import name {!r} from {!r} ({})".format(
+            name, package if isinstance(package, str) else "<unknown module name>", where
+        )
         raise ImportError(text, name=package, path=path) from None
 
 
@@ -222,6 +227,16 @@ def named(function: Any, name: str, qualname: str) -> Any:
     return function
 
 
+def with_cells(function: Any, names: Tuple[str, ...], cells: Tuple[Any, ...]) -> Any:
+    """A function whose free variables of these names are in these cells."""
+    code = function.__code__
+    own = dict(zip(names, cells))
+    closure = tuple(own.get(name, cell) for name, cell in zip(code.co_freevars, function.__closure__))
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__, made.__qualname__, made.__doc__ = function.__kwdefaults__, function.__qualname__, function.__doc__
+    return made
+
+
 def extend(target: List[Any], values: Any) -> None:
     """`[*values]`, into a list."""
     try:
@@ -247,7 +262,7 @@ def merge(target: Dict[Any, Any], values: Any, function: Any) -> None:
     shown = str(function) if name is None else name if owner in (None, "builtins") else "{}.{}".format(owner, name)
     if not hasattr(values, "keys"):
         raise TypeError("{}() argument after ** must be a mapping, not {}".format(shown, type(values).__name__))
-    for key in values.keys():
+    for key in list(values.keys()):
         if key in target:
             raise TypeError("{}() got multiple values for keyword argument {!r}".format(shown, key))
         target[key] = values[key]
@@ -357,14 +372,14 @@ def type_alias(parts: Tuple[Any, Any, Any]) -> Any:
     import typing
 
     name, parameters, value = parts
-    return getattr(typing, "TypeAliasType")(name, value(), type_params=parameters or ())  # noqa: B009
+    return getattr(typing, "TypeAliasType")(name, value(), type_params=parameters or ())
 
 
 def generic(parameters: Any) -> Any:
     """The base that type parameters give a class."""
     import typing
 
-    return getattr(typing, "Generic")[tuple(parameters)]  # noqa: B009
+    return getattr(typing, "Generic")[tuple(parameters)]
 
 
 def with_type_parameters(function: Any, parameters: Any) -> Any:

@@ -1,0 +1,134 @@
+"""`pellucid.decompile`: source for any code object, and how good it is.
+
+First the structured form; where there is none, or where a check shows that it is something else than the original, the block form, which
+always is the same program. No source file is ever opened. Knows which form to take, not how they are made.
+"""
+
+import types
+from typing import Any, Dict, List, Literal, NamedTuple, Optional, Tuple, Union, overload
+
+import pellucid._bytecode as _bytecode
+from pellucid import _grading, _interpreters
+
+IDENTICAL = "identical"
+EQUAL_FLOW = "equal flow"
+BLOCK_FORM = "block form"
+
+
+class Decompiled(NamedTuple):
+    """Decompiled source with what belongs to it; `str()` of it is the source."""
+
+    source: str
+    grade: str  # "identical", "equal flow" or "block form"
+    reason: str  # why it is no better than that; empty for "identical"
+    # What names in the source stand for that are no names or literals of Python: objects among the constants, to be put where the source
+    # finds them as globals.
+    bindings: Dict[str, Any]
+    renamed: Dict[str, str]  # names in the source that stand for variables whose own names are no identifiers
+    line_map: List[Tuple[int, str, Tuple[int, ...], Tuple[int, ...]]]  # line, qualified name, bytecode offsets, original lines
+
+    def __str__(self) -> str:
+        return self.source
+
+
+@overload
+def decompile(obj: Any, *, check: Literal[False] = False) -> str: ...
+
+
+@overload
+def decompile(obj: Any, *, check: Literal[True]) -> Decompiled: ...
+
+
+def decompile(obj: Any, *, check: bool = False) -> Union[str, Decompiled]:
+    """The source of a function, a code object or a module, from its bytecode alone.
+
+    With `check` the source is compiled again and compared with the original, by an interpreter of its version, and a `Decompiled` comes
+    back, whose `grade` is "identical", "equal flow" (the same operations in the same order on every path) or "block form" (a loop over
+    labelled blocks; what no better form was found for, or what the check refused). Without it the source comes back as it is.
+
+    Raises TypeError for anything without code, and ValueError where code is damaged or no interpreter of its version is found to check.
+    """
+    code = code_of(obj)
+    if not check:
+        source, reason, _, _ = _bytecode.decompile_structured(code)
+        return source if source is not None else block_form(code, reason).source
+    version = _grading.version_of(code)
+    python = _interpreters.find(version)
+    if python is None:
+        raise ValueError("no Python {} is found to check with".format(_interpreters.version_name(version)))
+    compiler = _grading.Compiler(version, None if version == _grading.OWN_VERSION else python)
+    try:
+        return checked(code, compiler)
+    finally:
+        compiler.close()
+
+
+def checked(code: Any, compiler: _grading.Compiler) -> Decompiled:
+    """The best form of a code object that a check accepts."""
+    reason = "there is no structured form"
+    # As people write it first; with the original's lines where the compiler makes something else of that.
+    best: Optional[Decompiled] = None
+    for line_layout in (False, True):
+        source, why, line_map, bindings = _bytecode.decompile_structured(code, line_layout=line_layout)
+        if source is None:
+            reason = why
+            break
+        [(grade, difference)] = _grading.check(compiler, [(code, source)])
+        if grade == _grading.DIFFERS:
+            reason = "the structured form is something else: " + difference
+            continue
+        found = _with_bindings(source, IDENTICAL if grade == _grading.IDENTICAL else EQUAL_FLOW, difference, line_map, bindings)
+        if grade == _grading.IDENTICAL:
+            return found
+        best = best or found
+    return best or block_form(code, reason)
+
+
+def block_form(code: Any, reason: str = "asked for") -> Decompiled:
+    """The block form of a code object; `reason`: why it is wanted."""
+    source, why, bindings = _bytecode.decompile_blocks(code)
+    if source is None:
+        raise ValueError("{} can't be decompiled: {}".format(code.co_name, why))
+    return _with_bindings(source, BLOCK_FORM, reason, [], bindings)
+
+
+def _with_bindings(source: str, grade: str, reason: str, line_map: Any, bindings: Any) -> Decompiled:
+    values = {name: value for name, value, renamed in bindings if not renamed}
+    return Decompiled(source, grade, reason, values, {name: value for name, value, renamed in bindings if renamed}, line_map)
+
+
+def code_of(obj: Any) -> Any:
+    """The code object behind a function, method, generator, coroutine, module or code object; TypeError for anything else."""
+    if isinstance(obj, (types.CodeType, _bytecode.NeutralCode)):
+        return obj
+    if isinstance(obj, types.ModuleType):
+        return _code_of_module(obj)
+    seen = 0
+    while seen < 100:
+        seen += 1
+        for attribute in ("__func__", "__code__", "gi_code", "cr_code", "ag_code"):
+            found = getattr(obj, attribute, None)
+            if isinstance(found, (types.CodeType, _bytecode.NeutralCode)):
+                return found
+            if attribute == "__func__" and found is not None:
+                obj = found
+                break
+        else:
+            break
+    raise TypeError("{} has no code to decompile".format(type(obj).__name__))
+
+
+def _code_of_module(module: types.ModuleType) -> Any:
+    spec = getattr(module, "__spec__", None)
+    cached = getattr(spec, "cached", None)
+    if cached:
+        try:
+            with open(cached, "rb") as file:
+                return _bytecode.load_pyc(file.read())
+        except OSError:
+            pass
+    loader = getattr(spec, "loader", None)
+    code = loader.get_code(spec.name) if hasattr(loader, "get_code") else None  # type: ignore[union-attr]
+    if code is None:
+        raise TypeError("module {} has no bytecode: it is built in, or its loader does not show it".format(module.__name__))
+    return code
