@@ -52,6 +52,8 @@ struct CodeCache {  // of one (region, code object)
   std::string skip_reason;
   std::vector<std::shared_ptr<GuardedCode>> entries;
   uint32_t most_recent = 0;
+  uint64_t added = 0;      // entries so far
+  uint32_t capturing = 0;  // threads that are making an entry now
 };
 
 }  // namespace pellucid::cache

@@ -30,6 +30,7 @@ guard::Verdict find(CodeCache& cache, const guard::FrameView& frame, GuardedCode
 void add(CodeCache& cache, std::shared_ptr<GuardedCode> entry) {
   auto at = static_cast<uint32_t>(cache.entries.size());
   entry->successor = at;
+  cache.added++;
   cache.entries.push_back(std::move(entry));
   cache.most_recent = at;
 }

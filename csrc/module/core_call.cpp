@@ -4,6 +4,7 @@
 #include "cache/lookup.h"
 #include "module/core_capture.h"
 #include "py/ref.h"
+#include "torch_bridge/graph_call.h"
 
 namespace pellucid::module {
 
@@ -33,21 +34,27 @@ class Plan {
  public:
   Plan() = default;
   explicit Plan(Next next) : next(next) {}
-  // Takes over `target`; null: kRaise.
-  Plan(cache::GuardedCode& entry, py::Ref target)
-      : next(target ? Next::kRun : Next::kRaise), target(std::move(target)), calls_python(entry.calls_python), entry_(&entry) {
+  // Of an entry whose guards have just been checked. From here on it may be dropped, and what it guards may change.
+  explicit Plan(cache::GuardedCode& entry) : next(Next::kRun), calls_python(entry.calls_python), entry_(&entry) {
     entry.running++;
+    if (entry.guards->block_size() != 0) pinned_ = std::make_unique<bridge::PinnedBlock>(*entry.guards);
   }
   Plan(Plan&& other) noexcept
-      : next(other.next), target(std::move(other.target)), calls_python(other.calls_python), entry_(std::exchange(other.entry_, nullptr)) {}
+      : next(other.next),
+        target(std::move(other.target)),
+        calls_python(other.calls_python),
+        entry_(std::exchange(other.entry_, nullptr)),
+        pinned_(std::move(other.pinned_)) {}
   Plan& operator=(Plan&& other) noexcept {
     std::swap(next, other.next);
     std::swap(target, other.target);
     std::swap(calls_python, other.calls_python);
     std::swap(entry_, other.entry_);
+    std::swap(pinned_, other.pinned_);
     return *this;
   }
   ~Plan() {
+    pinned_.reset();
     if (entry_ != nullptr) end_run(*entry_);
   }
 
@@ -57,6 +64,7 @@ class Plan {
 
  private:
   cache::GuardedCode* entry_ = nullptr;
+  std::unique_ptr<bridge::PinnedBlock> pinned_;
 };
 
 // PyObject_Vectorcall for what is known to be a Python function.
@@ -88,7 +96,10 @@ PyObject* function_for(cache::GuardedCode& entry, PyObject* original) {
 }
 
 Plan run_entry(cache::GuardedCode& entry, PyObject* function, Target target) {
-  return Plan(entry, target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function)));
+  Plan made(entry);
+  made.target = target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function));
+  if (!made.target) made.next = Next::kRaise;
+  return made;
 }
 
 // What follows from a look-up.
@@ -303,7 +314,13 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
       [[likely]] {
     entry->hits++;
     entry->running++;
-    PyObject* result = call_function(entry->function.get(), locals, count);  // its frame takes a reference
+    PyObject* result;
+    if (entry->guards->block_size() == 0) {
+      result = call_function(entry->function.get(), locals, count);  // its frame takes a reference
+    } else {
+      const bridge::PinnedBlock pinned(*entry->guards);
+      result = call_function(entry->function.get(), locals, count);
+    }
     end_run(*entry);
     return result;
   }

@@ -2,7 +2,10 @@
 // the translator behind translate() knows nothing of it.
 #include "module/core_capture.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdarg>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,58 @@ class CaptureScope {
   void* region_;
   PyObject* as_written_;
 };
+
+// Captures that ended, and what waits for one to end.
+std::mutex ends_mutex;
+std::condition_variable ends_changed;
+uint64_t ends = 0;
+
+// This thread makes an entry for a code.
+class Making {
+ public:
+  explicit Making(std::shared_ptr<cache::CodeCache> cache) : cache_(std::move(cache)) { cache_->capturing++; }
+  ~Making() {
+    cache_->capturing--;
+    const std::lock_guard<std::mutex> lock(ends_mutex);
+    ends++;
+    ends_changed.notify_all();
+  }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+
+ private:
+  std::shared_ptr<cache::CodeCache> cache_;
+};
+
+// Another thread makes an entry for the code, most likely the one that is wanted here: waits for it, without the GIL. Not for long: that
+// thread may be waiting for this one, in a backend or for an import. False: a signal handler raised.
+bool wait_for_others(const cache::CodeCache& cache) {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  constexpr auto kSignals = std::chrono::milliseconds(50);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (cache.capturing != 0 && std::chrono::steady_clock::now() < until) {
+    PyThreadState* thread = PyEval_SaveThread();
+    {
+      std::unique_lock<std::mutex> lock(ends_mutex);
+      const uint64_t seen = ends;
+      ends_changed.wait_for(lock, kSignals, [&] { return ends != seen; });
+    }
+    PyEval_RestoreThread(thread);
+    if (PyErr_CheckSignals() < 0) return false;
+  }
+  return true;
+}
+
+// The entry that fits the frame by now. kMiss: there is none.
+guard::Verdict look_again(cache::CodeCache& cache, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode>& found) {
+  cache::GuardedCode* entry = nullptr;
+  const guard::Verdict verdict = cache::find(cache, frame, entry);
+  if (verdict != guard::Verdict::kHit) return verdict;
+  for (const auto& one : cache.entries)
+    if (one.get() == entry) found = one;
+  found->hits++;
+  return verdict;
+}
 
 // Calls pellucid._events.NAME. Null with an exception set: of the user's logging handlers, or KeyboardInterrupt.
 py::Ref event(const char* name, const char* format, ...) {
@@ -101,11 +156,17 @@ bool same_free_variables(PyObject* a, PyObject* b) {
   return reinterpret_cast<PyCodeObject*>(a)->co_nfreevars == reinterpret_cast<PyCodeObject*>(b)->co_nfreevars;
 }
 
-Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry) {
+Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry,
+          uint64_t added_before) {
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));  // capture may have reset the region
   if (cache == nullptr || !mark_transformed(entry->code.get())) return {Next::kRaise, nullptr};
   if (!same_free_variables(entry->code.get(), PyFunction_GET_CODE(function)))
     return internal_fault(*cache, "the transformed code has other free variables than the function");
+  if (cache->added != added_before) {  // another thread has made one meanwhile: two that fit the same calls are one too many
+    std::shared_ptr<cache::GuardedCode> other;
+    const guard::Verdict verdict = look_again(*cache, frame, other);
+    if (verdict != guard::Verdict::kMiss) return {verdict == guard::Verdict::kHit ? Next::kRun : Next::kRaise, std::move(other)};
+  }
   // This also leaves the verified inputs where the entry's graph call reads them.
   switch (entry->guards->check(frame)) {
     case guard::Verdict::kHit:
@@ -154,6 +215,17 @@ Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* loc
   std::copy(locals, locals + count, slots.begin());
   guard::FrameView frame{function, slots.data()};
 
+  if (cache->capturing != 0) {
+    if (!wait_for_others(*cache)) return {Next::kRaise, nullptr};
+    cache = cache_of(region, code);  // there may have been a reset
+    if (cache == nullptr) return {Next::kRaise, nullptr};
+    std::shared_ptr<cache::GuardedCode> made;
+    const guard::Verdict verdict = look_again(*cache, frame, made);
+    if (verdict != guard::Verdict::kMiss) return {verdict == guard::Verdict::kHit ? Next::kRun : Next::kRaise, std::move(made)};
+    if (cache->state != cache::State::kCapture) return {};
+  }
+  const Making making(cache);
+  const uint64_t added_before = cache->added;  // since the guards were checked no other thread has run
   cache::drop_invalid(*cache);
   if (!cache->entries.empty()) {
     int full = at_limit(*cache);
@@ -185,7 +257,7 @@ Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* loc
   }
   switch (result.outcome) {
     case translate::Outcome::kCaptured:
-      return keep(region, function, frame, std::move(result.entry));
+      return keep(region, function, frame, std::move(result.entry), added_before);
     case translate::Outcome::kSkip:
       cache->state = cache::State::kSkip;
       cache->skip_reason = result.reason;

@@ -32,8 +32,10 @@ PyObject* call_graph(GraphCall* graph, PyObject* const* arguments, size_t nargsf
   auto** joined = static_cast<PyObject**>(on_stack ? alloca(total * sizeof(PyObject*)) : PyMem_Malloc(total * sizeof(PyObject*)));
   if (!joined) return PyErr_NoMemory();
   std::memcpy(joined + 1, arguments, n * sizeof(PyObject*));
-  std::memcpy(joined + 1 + n, graph->program->block(), extra * sizeof(PyObject*));
+  PinnedBlock* pinned = PinnedBlock::find(graph->program);
+  std::memcpy(joined + 1 + n, pinned ? pinned->objects() : graph->program->block(), extra * sizeof(PyObject*));
   PyObject* result = PyObject_Vectorcall(graph->callable, joined + 1, (n + extra) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (pinned) pinned->release();
   if (!on_stack) PyMem_Free(joined);
   return result;
 }
@@ -112,6 +114,37 @@ PyTypeObject* graph_call_type() {
 }
 
 }  // namespace
+
+namespace {
+thread_local PinnedBlock* innermost = nullptr;
+}
+
+PinnedBlock::PinnedBlock(const guard::GuardProgram& program)
+    : program_(&program), objects_(program.block(), program.block() + program.block_size()), outer_(innermost) {
+  for (PyObject* object : objects_) Py_INCREF(object);
+  innermost = this;
+}
+
+PinnedBlock::~PinnedBlock() {
+  innermost = outer_;
+  release();
+}
+
+PinnedBlock* PinnedBlock::find(const guard::GuardProgram* program) {
+  for (PinnedBlock* at = innermost; at != nullptr; at = at->outer_) {
+    if (at->program_ == program && !at->objects_.empty()) return at;
+  }
+  return nullptr;
+}
+
+void PinnedBlock::release() {
+  std::vector<PyObject*> objects;
+  objects.swap(objects_);  // destructors may run any code
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);  // an exception on its way out must survive that
+  for (PyObject* object : objects) Py_DECREF(object);
+  PyErr_Restore(type, value, traceback);
+}
 
 void set_graph_call_hook(const cpython::HookApi* api) { hook = api; }
 

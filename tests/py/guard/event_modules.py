@@ -93,9 +93,9 @@ PLACES = (as_argument, in_closure, as_root, in_list, as_attribute)
 
 
 def everywhere(name, change, harmless=None, places=PLACES, make=Net, **more):
-    """A row for every way in which a program may reach the module."""
+    """A row for every way in which a program may reach the module; the first one also in threads."""
     for place in places:
-        yield Event(f"{name} ({place.__name__})", lambda place=place: place(make), change, harmless, **more)
+        yield Event(f"{name} ({place.__name__})", lambda place=place: place(make), change, harmless, threads=place is places[0], **more)
 
 
 def put(path, value):
@@ -228,8 +228,8 @@ def modules():
         lambda c: setattr(c.m.a, "__dict__", {**linear(bias=False).__dict__}),
         lambda c: setattr(c.m.a, "__dict__", dict(c.m.a.__dict__)),
     )
-    yield from everywhere("eval()", lambda c: c.m.eval(), lambda c: c.m.train())
-    yield from everywhere("eval() of a child", lambda c: c.m.norm.eval(), lambda c: (c.m.eval(), c.m.train()))
+    yield from everywhere("eval()", lambda c: c.m.eval(), lambda c: c.m.train(), repeatable=False)
+    yield from everywhere("eval() of a child", lambda c: c.m.norm.eval(), lambda c: (c.m.eval(), c.m.train()), repeatable=False)
     yield from everywhere("a counter that is read", put("k", lambda: 4), put("steps", lambda: 4))
     yield from everywhere("an int becomes a bool", put("k", lambda: True), put("k", lambda: int("3")))
     yield from everywhere("an attribute deleted", lambda c: delattr(c.m, "k"), lambda c: setattr(c.m, "unread", 1))
@@ -238,7 +238,7 @@ def modules():
     yield from everywhere("a child replaced", put("a", lambda: linear(bias=False)), lambda c: setattr(c.m, "spare", nn.Linear(1, 1)))
     yield from everywhere("a child replaced by another class", put("norm", Twice), lambda c: (setattr(c.m, "b", c.m.a), delattr(c.m, "b")))
     yield from everywhere("parametrize", lambda c: parametrize.register_parametrization(c.m.a, "weight", Twice()))
-    yield from everywhere("spectral_norm", spectral_norm)
+    yield from everywhere("spectral_norm", spectral_norm, repeatable=False)
     yield from everywhere("weight_norm", lambda c: nn.utils.parametrizations.weight_norm(c.m.a))
     yield from everywhere("pruning", lambda c: prune.random_unstructured(c.m.a, "weight", 0.0))
     yield from everywhere(

@@ -544,8 +544,9 @@ def aliases():
     ):
         fresh = None if name.startswith("modules") else others  # another module is another program
         after = After.OTHERWISE if name == "sets" else After.MISS  # writes to sets run as written
-        yield Event(f"two {name} become one", two(make, program, False), become(True), fresh and fresh(False), after)
-        yield Event(f"one of {name} becomes two", two(make, program, True), become(False), fresh and fresh(True), after)
+        more = {"after": after, "repeatable": program not in (appended, tensor_changed)}
+        yield Event(f"two {name} become one", two(make, program, False), become(True), fresh and fresh(False), **more)
+        yield Event(f"one of {name} becomes two", two(make, program, True), become(False), fresh and fresh(True), **more)
 
 
 def held_case():
@@ -580,11 +581,10 @@ def held_aliases():
     def argument(value):
         return arguments(lambda c: setattr(c, "arguments", (c.holder, value(c), X)))
 
-    yield Event("an argument becomes the list in an attribute", held_case, argument(lambda c: c.holder.items), arguments())
-    yield Event("an argument becomes the list in a cell", held_case, argument(lambda c: c.shared), arguments())
-    yield Event(
-        "an attribute becomes the list in another", held_case, arguments(lambda c: setattr(c.holder, "other", c.holder.items)), arguments()
-    )
-    yield Event(
-        "an attribute becomes the list in a cell", held_case, arguments(lambda c: setattr(c.holder, "other", c.shared)), arguments()
-    )
+    def row(name, change):
+        return Event(name, held_case, change, arguments(), repeatable=False)
+
+    yield row("an argument becomes the list in an attribute", argument(lambda c: c.holder.items))
+    yield row("an argument becomes the list in a cell", argument(lambda c: c.shared))
+    yield row("an attribute becomes the list in another", arguments(lambda c: setattr(c.holder, "other", c.holder.items)))
+    yield row("an attribute becomes the list in a cell", arguments(lambda c: setattr(c.holder, "other", c.shared)))

@@ -51,6 +51,7 @@ class Event:
     after: After = After.MISS
     process_wide: bool = False  # it changes what all threads see: one thread makes it for all
     threads: bool = True  # several threads can make it at once
+    repeatable: bool = True  # the program gives the same however often it was called before
 
 
 def enter(stack, change, case):

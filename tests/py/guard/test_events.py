@@ -1,10 +1,13 @@
-"""Every event of the tables: noticed after a capture, and nothing else lost; in one thread, and in four at once."""
+"""Every event of the tables: noticed after a capture, and nothing else lost.
+
+In one thread, in four with a program each, and in four with one program.
+"""
 
 import event_modules
 import event_objects
 import event_state
 import pytest
-from event_runs import run_alone, run_apart
+from event_runs import run_alone, run_apart, run_together
 
 TABLES = (
     event_modules.tensors,
@@ -38,3 +41,8 @@ IN_THREADS = [event for event in EVENTS if event.threads]
 @pytest.mark.parametrize("event", IN_THREADS, ids=lambda event: event.name)
 def test_apart(event):
     run_apart(event)
+
+
+@pytest.mark.parametrize("event", [event for event in IN_THREADS if event.repeatable], ids=lambda event: event.name)
+def test_together(event):
+    run_together(event)
