@@ -2,7 +2,10 @@
 // its counts belong to the main one, and the GIL guards them. Must not know what a region is or what is done with a frame.
 #include "cpython/hook.h"
 
+#include <utility>
+
 #include "cpython/frame_access.h"
+#include "cpython/stack.h"
 
 namespace pellucid::cpython {
 
@@ -47,8 +50,19 @@ void hand_over(ThreadState& state) {
   for (Py_ssize_t i = 0; i < state.handover_count; i++) Py_CLEAR(arguments[i]);
 }
 
+// The evaluator fails at its entry as it does at the recursion limit: RecursionError, and the frame is cleared by whoever clears frames
+// in this version.
+PyObject* refuse(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  int remaining = std::exchange(calls_remaining(thread), 0);
+  PyObject* result = forward(thread, raw, throwing);
+  calls_remaining(thread) = remaining;
+  return result;
+}
+
 PyObject* evaluator(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   frames_seen++;
+  if (stack_is_low()) [[unlikely]]
+    return refuse(thread, raw, throwing);
   ThreadState& state = thread_state;
   if (state.recorder != nullptr) [[unlikely]]
     record(state.recorder, raw, throwing != 0);
@@ -104,6 +118,11 @@ void release() {
     // Someone put a hook on top and will put `evaluator` back when it goes, or already took ours out. Either way leave theirs alone.
     buried = current != _PyEval_EvalFrameDefault;
   }
+}
+
+bool has_neighbour() {
+  _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get());
+  return current == evaluator ? previous != nullptr : current != _PyEval_EvalFrameDefault;
 }
 
 void begin_capture() {
@@ -175,6 +194,8 @@ const HookApi api = {
     drop_locals,
     code_data,
     set_code_data,
+    has_neighbour,
+    stack_left,
 };
 
 }  // namespace

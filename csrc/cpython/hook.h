@@ -36,7 +36,7 @@ struct Frame {
 using FrameCallback = PyObject* (*)(ThreadState& thread, Frame& frame);
 
 struct HookApi {
-  static constexpr uint32_t kVersion = 2;
+  static constexpr uint32_t kVersion = 3;
   uint32_t version;
   const int32_t* busy;  // installs and captures going on, over all threads; 0: no ThreadState can have anything set
   ThreadState* (*thread)();
@@ -52,6 +52,8 @@ struct HookApi {
   void (*drop_locals)(Frame& frame);  // lets go of the locals of a frame that is over, or will not be evaluated
   void* (*code_data)(PyObject* code);
   bool (*set_code_data)(PyObject* code, void* data);  // takes ownership, freed with the code; must have none yet. False: exception set
+  bool (*has_neighbour)();                            // another hook is installed, above or below ours or instead of it
+  size_t (*stack_left)();                             // bytes of C stack below the caller (stack.h)
 };
 
 inline constexpr const char* kHookCapsule = "pellucid._bytecode.hook_api";

@@ -20,6 +20,9 @@ inline void frame_set_code(_PyInterpreterFrame* frame, PyCodeObject* code) {
   frame->prev_instr = _PyCode_CODE(code) - 1;
 }
 
+// How many more Python frames may start before the recursion limit is reached.
+inline int& calls_remaining(PyThreadState* thread) { return thread->recursion_remaining; }
+
 inline Py_ssize_t request_code_extra(freefunc release) { return _PyEval_RequestCodeExtraIndex(release); }
 inline int get_code_extra(PyObject* code, Py_ssize_t index, void** data) { return _PyCode_GetExtra(code, index, data); }
 inline int set_code_extra(PyObject* code, Py_ssize_t index, void* data) { return _PyCode_SetExtra(code, index, data); }

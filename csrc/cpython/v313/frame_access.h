@@ -18,6 +18,9 @@ inline void frame_set_code(_PyInterpreterFrame* frame, PyCodeObject* code) {
   frame->instr_ptr = _PyCode_CODE(code);
 }
 
+// How many more Python frames may start before the recursion limit is reached.
+inline int& calls_remaining(PyThreadState* thread) { return thread->py_recursion_remaining; }
+
 inline Py_ssize_t request_code_extra(freefunc release) { return PyUnstable_Eval_RequestCodeExtraIndex(release); }
 inline int get_code_extra(PyObject* code, Py_ssize_t index, void** data) { return PyUnstable_Code_GetExtra(code, index, data); }
 inline int set_code_extra(PyObject* code, Py_ssize_t index, void* data) { return PyUnstable_Code_SetExtra(code, index, data); }
