@@ -1,6 +1,9 @@
 // The call path: guard check, run, trampoline, and the frame hook's callback. The cold side (capture) is core_capture.cpp.
 #include "module/core_call.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "cache/lookup.h"
 #include "module/core_capture.h"
 #include "py/ref.h"
@@ -14,6 +17,10 @@ using cpython::Frame;
 using cpython::ThreadState;
 
 enum class Target : uint8_t { kFunction, kCode };  // what a caller runs: a function object, or code in the frame that is there
+
+// A trace function (debuggers, coverage) is to see the lines of the program, so frames run as written while there is one; and its own
+// frames, like those of a profile function, are none of the program.
+inline bool is_traced(PyThreadState* thread) { return thread->c_tracefunc != nullptr || thread->tracing != 0; }
 
 // The entry was dropped while it ran. Freeing it may run Python code; an exception on its way out must survive that.
 void free_retired(cache::GuardedCode& entry) {
@@ -159,7 +166,7 @@ PyObject* run_tail_calls(RegionObject* region, ThreadState& thread, PyObject* re
     Py_ssize_t count = Py_SIZE(pending);
     Plan next;
     bool simple = takes_exactly(function, count);
-    if (simple) {
+    if (simple && !is_traced(PyThreadState_Get())) {
       std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));
       if (cache == nullptr) return nullptr;
       next = plan(region, cache.get(), function, pending->arguments, count, Target::kFunction);
@@ -204,6 +211,8 @@ PyObject* on_frame(ThreadState& thread, Frame& frame) {
     thread.as_written = nullptr;
     return hook().evaluate(frame);
   }
+  if (is_traced(frame.thread)) [[unlikely]]
+    return hook().evaluate(frame);
   auto* data = static_cast<CodeData*>(frame.data);
   if (data == nullptr && (data = data_of(frame.code)) == nullptr) return nullptr;
   if (data->kind != CodeData::Kind::kLookAt) {
@@ -270,22 +279,51 @@ PyObject* tail_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(pending);
 }
 
+namespace {
+
+// The regions that are active on this thread, by a number each. As a rule the last one ends first; greenlets end in any order, and then
+// what one of them wants to put back may be gone.
+struct Activation {
+  uint64_t number;
+  RegionObject* region;
+};
+thread_local std::vector<Activation> activations;
+uint64_t next_activation = 1;
+
+void end_activation(uint64_t number) {
+  auto found = std::find_if(activations.rbegin(), activations.rend(), [number](const Activation& one) { return one.number == number; });
+  if (found != activations.rend()) activations.erase(std::next(found).base());
+}
+
+void* if_still_active(void* region) {
+  bool active = std::any_of(activations.rbegin(), activations.rend(), [region](const Activation& one) { return one.region == region; });
+  return active ? region : nullptr;
+}
+
+}  // namespace
+
 ActiveRegion::ActiveRegion(RegionObject* region)
     : thread_(*hook().thread()), saved_region_(thread_.region), saved_as_written_(thread_.as_written), region_(region) {
   if (region_ != nullptr) {
+    // Before ours goes in: pausing may take the other hook out.
+    if (hook().has_neighbour()) [[unlikely]]
+      pause_.emplace();
     if (!hook().acquire()) {
       ok_ = false;
       region_ = nullptr;
       return;
     }
     Py_INCREF(region_);
+    number_ = next_activation++;
+    activations.push_back({number_, region_});
   }
   thread_.region = region_;
   thread_.as_written = nullptr;
 }
 
 ActiveRegion::~ActiveRegion() {
-  thread_.region = saved_region_;
+  if (region_ != nullptr) end_activation(number_);
+  thread_.region = saved_region_ == nullptr ? nullptr : if_still_active(saved_region_);
   thread_.as_written = saved_as_written_;
   if (region_ == nullptr) return;
   hook().release();
@@ -307,6 +345,8 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
                      const OriginalCall& original) {
   if (*hook().busy != 0 && hook().thread()->in_capture) [[unlikely]]
     return PyObject_Vectorcall(original.function, original.arguments, original.nargsf, original.keywords);
+  if (is_traced(PyThreadState_Get())) [[unlikely]]
+    return call_as_written(region, original);
   cache::GuardedCode* entry = nullptr;
   guard::Verdict verdict = cache::find(*cache, {function, locals}, entry);
   // Nobody has the hook, so no thread has a region: a whole graph is run and nothing else is touched.

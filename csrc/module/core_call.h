@@ -1,7 +1,10 @@
 // The life of a call once its arguments are bound: cache, guards, capture, running the transformed code and the calls it ends with.
 // Used by the wrapper types and by the frame hook. Knows neither how arguments are bound nor what capture does.
 #pragma once
+#include <optional>
+
 #include "module/core_region.h"
+#include "module/core_torch_compiler.h"
 
 namespace pellucid::module {
 
@@ -36,6 +39,8 @@ class ActiveRegion {
   void* saved_region_;
   PyObject* saved_as_written_;
   RegionObject* region_;
+  uint64_t number_ = 0;
+  std::optional<TorchCompilerPause> pause_;  // where another hook is installed
   bool ok_ = true;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "cache/lookup.h"
+#include "module/core_torch_compiler.h"
 #include "py/ref.h"
 #include "torch_bridge/global_state.h"
 
@@ -18,11 +19,14 @@ namespace pellucid::module {
 
 namespace {
 
+// What a capture may need of the C stack: imports, torch.fx, the backend's own recursion.
+constexpr size_t kCaptureStack = size_t{512} << 10;
+
 Translator translator = translate::translate;
 PyObject* disable_name = nullptr;
 PyObject* original_callable_name = nullptr;
 
-// While a frame is captured no frame is looked at and wrappers run as written, however the capture ends.
+// While a frame is captured no frame is looked at, by PyTorch's compiler neither, and wrappers run as written, however the capture ends.
 class CaptureScope {
  public:
   CaptureScope() : thread_(*hook().thread()), region_(thread_.region), as_written_(thread_.as_written) {
@@ -42,6 +46,7 @@ class CaptureScope {
   cpython::ThreadState& thread_;
   void* region_;
   PyObject* as_written_;
+  TorchCompilerPause pause_;
 };
 
 // Captures that ended, and what waits for one to end.
@@ -159,7 +164,8 @@ bool same_free_variables(PyObject* a, PyObject* b) {
 Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& frame, std::shared_ptr<cache::GuardedCode> entry,
           uint64_t added_before) {
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, PyFunction_GET_CODE(function));  // capture may have reset the region
-  if (cache == nullptr || !mark_transformed(entry->code.get())) return {Next::kRaise, nullptr};
+  if (cache == nullptr || !mark_transformed(entry->code.get()) || !keep_from_torch_compiler(entry->code.get()))
+    return {Next::kRaise, nullptr};
   if (!same_free_variables(entry->code.get(), PyFunction_GET_CODE(function)))
     return internal_fault(*cache, "the transformed code has other free variables than the function");
   if (cache->added != added_before) {  // another thread has made one meanwhile: two that fit the same calls are one too many
@@ -210,6 +216,7 @@ Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* loc
   PyObject* code = PyFunction_GET_CODE(function);
   std::shared_ptr<cache::CodeCache> cache = cache_of(region, code);
   if (cache == nullptr) return {Next::kRaise, nullptr};
+  if (hook().stack_left() < kCaptureStack) return {Next::kAsWritten, nullptr};
   // Whoever captures may look at every fast local; callers only have the arguments.
   std::vector<PyObject*> slots(static_cast<size_t>(reinterpret_cast<PyCodeObject*>(code)->co_nlocalsplus), nullptr);
   std::copy(locals, locals + count, slots.begin());

@@ -4,6 +4,7 @@
 #include "module/core_call.h"
 #include "module/core_capture.h"
 #include "module/core_function.h"
+#include "module/core_torch_compiler.h"
 
 namespace pellucid::module {
 
@@ -114,8 +115,8 @@ bool add_type(PyObject* module, const char* name, PyTypeObject& type) {
 }  // namespace
 
 bool bind_runtime(PyObject* module) {
-  if (!load_hook_api() || !ready_region_type() || !ready_call_types() || !ready_capture() || !ready_function_types() ||
-      !ready_module_type())
+  if (!load_hook_api() || !ready_region_type() || !ready_call_types() || !ready_capture() || !ready_torch_compiler() ||
+      !ready_function_types() || !ready_module_type())
     return false;
   install_frame_callback();
   return PyModule_AddFunctions(module, methods) == 0 && add_type(module, "Region", region_type) &&

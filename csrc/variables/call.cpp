@@ -27,6 +27,14 @@ PyObject* function_mark(PyObject* function, const char* name) {  // borrowed or 
   return dict ? PyDict_GetItemString(dict, name) : nullptr;
 }
 
+// What torch.compile returns for a function: below it PyTorch's compiler decides what is done with frames. The mark alone does not tell, as
+// functools.wraps copies it.
+bool is_compiled_by_torch(PyObject* function) {
+  if (!function_mark(function, "_torchdynamo_orig_callable")) return false;
+  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
+  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch._dynamo.eval_frame") == 0;
+}
+
 bool is_optimized_module(PyTypeObject* type) {
   for (; type; type = type->tp_base)
     if (std::string_view(type->tp_name) == "pellucid._core.OptimizedModule") return true;
@@ -38,6 +46,7 @@ Answer call_python_function(Tracer& t, FunctionVariable* function, Arguments arg
     if (function_mark(function->real, "_pellucid_graph_break")) return t.fail(Reason::user_graph_break, "");
     if (function_mark(function->real, "_torchdynamo_disable") || function_mark(function->real, "_pellucid_disable"))
       return t.fail(Reason::disabled_function, callable_name(function->real));
+    if (is_compiled_by_torch(function->real)) return t.fail(Reason::torch_compiled_function, callable_name(function->real));
     bool handled = false;
     Answer answer = call_torch(t, function->real, arguments, &handled);
     if (handled) return answer;

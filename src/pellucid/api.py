@@ -85,6 +85,7 @@ def _wrap(target: Any, *, settings: Settings, disable: bool = False, may_be_back
         target = target.__wrapped__
     if isinstance(target, core.DisabledFunction):
         return target
+    target = _uncompiled(target)
     if _modules.is_module(target):
         return _modules.wrap_module(core, target, settings)
     if isinstance(target, (staticmethod, classmethod)):
@@ -95,7 +96,7 @@ def _wrap(target: Any, *, settings: Settings, disable: bool = False, may_be_back
         return MethodType(_wrap_function(core, target.__func__, None, target.__func__, settings, False), target.__self__)
     if isinstance(target, FunctionType):
         return _wrap_function(core, target, None, target, settings, may_be_backend)
-    call = getattr(type(target), "__call__", None)  # noqa: B004
+    call = _uncompiled(getattr(type(target), "__call__", None))  # noqa: B004
     if isinstance(call, FunctionType):
         return _wrap_function(core, call, target, target, settings, may_be_backend)
     return _wrap_function(core, _caller_of(target), None, target, settings, may_be_backend)
@@ -104,6 +105,16 @@ def _wrap(target: Any, *, settings: Settings, disable: bool = False, may_be_back
 def _wrap_function(core: ModuleType, function: Any, self: Any, wrapped: Any, settings: Settings, may_be_backend: bool) -> Any:
     region = new_region(core, settings)
     return core.optimized_function(function, self, wrapped, region, may_be_backend)
+
+
+def _uncompiled(target: Any) -> Any:
+    """What torch.compile was given, where `target` is what it returned for a function: of two compilers the outer one captures."""
+    while isinstance(target, FunctionType) and target.__globals__.get("__name__") == "torch._dynamo.eval_frame":
+        marks = target.__dict__
+        if "_torchdynamo_orig_callable" not in marks or marks.get("_torchdynamo_disable"):
+            break
+        target = marks["_torchdynamo_orig_callable"]
+    return target
 
 
 def _caller_of(target: Any) -> FunctionType:
