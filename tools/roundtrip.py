@@ -38,7 +38,7 @@ OUTCOMES = ("identical", "equal flow", "block", "failed")
 
 # Runs in each interpreter: compiles its library and writes path and marshal data of each file. Files that it can't compile are named.
 COLLECT = r"""
-import marshal, os, struct, sys, warnings
+import marshal, os, re, struct, sys, warnings
 warnings.simplefilter("ignore")
 sys.setrecursionlimit(10000)
 library = os.path.dirname(os.__file__)
@@ -47,7 +47,7 @@ with open(sys.argv[1], "wb") as out:
         folders[:] = sorted(name for name in folders if name not in ("site-packages", "__pycache__"))
         for name in sorted(files):
             path = os.path.join(folder, name)
-            if not name.endswith(".py"):
+            if not name.endswith(".py") or not re.search(sys.argv[2], path):
                 continue
             try:
                 with open(path, "rb") as file:
@@ -107,10 +107,10 @@ def units_of(code: Any) -> List[Tuple[str, Any]]:
     return result
 
 
-def collect(interpreter: find_pythons.Interpreter, folder: pathlib.Path) -> Tuple[pathlib.Path, List[str]]:
-    """Compiles the library of an interpreter into one file; also the files that it can't compile."""
+def collect(interpreter: find_pythons.Interpreter, folder: pathlib.Path, wanted: str = "") -> Tuple[pathlib.Path, List[str]]:
+    """Compiles the library of an interpreter (files that `wanted` finds) into one file; also the files that it can't compile."""
     path = folder / f"{interpreter.tag}.bin"
-    done = subprocess.run([interpreter.path, "-I", "-c", COLLECT, str(path)], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([interpreter.path, "-I", "-c", COLLECT, str(path), wanted], stdout=subprocess.PIPE, text=True, check=True)
     return path, done.stdout.splitlines()
 
 
@@ -141,8 +141,6 @@ def plan(corpus: pathlib.Path, version: int, options: argparse.Namespace) -> Lis
     tasks = []
     everything: List[Tuple[Task, int]] = []
     for path, data in files_of(corpus, version):
-        if options.file and not re.search(options.file, path):
-            continue
         indexes = []
         for index, (kind, code) in enumerate(units_of(_bytecode.load_marshal(data, version))):
             if kind in options.kind and (not options.name or re.search(options.name, getattr(code, "co_qualname", code.co_name))):
@@ -186,7 +184,27 @@ def run_file(task: Task, compiler: _grading.Compiler, line_layout: bool, connect
     for (result, _), (grade, difference) in zip(structured, checked):
         result.reason = difference
         result.outcome = {_grading.IDENTICAL: "identical", _grading.EQUAL_FLOW: "equal flow"}.get(grade, "block")
+    connection.send(("at", -1))
+    try_block_form([(result, units[result.index][1]) for result in results if result.outcome == "block"], compiler, connection)
     return results
+
+
+def try_block_form(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler, connection: Connection) -> None:
+    """Fails those whose block form there is not, or does not compile."""
+    made = []
+    for result, code in pairs:
+        connection.send(("at", result.index))
+        source, why, bindings = _bytecode.decompile_blocks(code)
+        if source is None:
+            result.outcome, result.reason = "failed", "no block form: " + why
+            continue
+        request = _grading.request_for(code, source)
+        renamed = [name for name, _, is_renamed in bindings if is_renamed]
+        made.append((result, request._replace(name=renamed[0]) if renamed else request))
+    connection.send(("at", -1))
+    for (result, _), compiled in zip(made, compiler.compile([request for _, request in made]) if made else []):
+        if isinstance(compiled, str):
+            result.outcome, result.reason = "failed", "the block form does not compile: " + compiled
 
 
 def work(connection: Connection, version: int, python: str, line_layout: bool) -> None:
@@ -341,7 +359,7 @@ def main(arguments: List[str]) -> int:
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--sample", type=int, default=0, help="so many code objects per version, the same ones every time")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--file", help="only files whose path this regular expression finds")
+    parser.add_argument("--file", default="", help="only files whose path this regular expression finds")
     parser.add_argument("--name", help="only code objects whose name this regular expression finds")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds per code object")
     parser.add_argument("--no-layout", action="store_true", help="print for reading, without the original's lines")
@@ -363,7 +381,7 @@ def main(arguments: List[str]) -> int:
             version = "{}.{}".format(*interpreter.version[:2])
             if options.version and version not in options.version:
                 continue
-            corpus, left_out = collect(interpreter, pathlib.Path(folder))
+            corpus, left_out = collect(interpreter, pathlib.Path(folder), options.file)
             tasks = plan(corpus, interpreter.tag, options)
             corpus.unlink()
             started = time.monotonic()

@@ -17,9 +17,11 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence
 
+import find_pythons
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Python tests that are worth their time under sanitizers: of the layers that work on raw memory.
-SANITIZED_AREAS = ("bytecode", "hook", "frame", "guard", "variables")
+SANITIZED_AREAS = ("bytecode", "decompile", "hook", "frame", "guard", "variables")
 MORE_SANITIZED_AREAS = ("api", "capture", "fake", "graph", "logs", "polyfills")
 # Programs that are kept outside of the repository, and those of them that may miss the number of compiles they ask for (and nothing else).
 CASES = ROOT.parent / "shared" / "cases"
@@ -127,6 +129,27 @@ def cases(jobs: int) -> None:
         judge_cases(json.loads(report.read_text()))
 
 
+def decompiler_cases(_jobs: int) -> None:
+    """The functions of ../shared/cases/decompile, decompiled and run by every CPython found."""
+    program = CASES / "decompile" / "run.py"
+    if not program.is_file():
+        print("NOT RUN: no ../shared/cases/decompile beside this checkout")
+        return
+    path = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/cases"))
+    wrong = []
+    for interpreter in find_pythons.find()[0]:
+        for function in ("decompile", "blocks"):
+            with tempfile.TemporaryDirectory() as folder:
+                report = pathlib.Path(folder) / "report.json"
+                run([interpreter.path, str(program), f"decompile_adapter:{function}", "--json", str(report)], {"PYTHONPATH": path})
+                rows = json.loads(report.read_text())["rows"]
+            if not rows:
+                raise SuiteError("no case found")
+            wrong += [f"{interpreter} {function} {row['id']}: {row['status']} {row['why']}" for row in rows if row["status"] != "ok"]
+    if wrong:
+        raise SuiteError("; ".join(wrong))
+
+
 def judge_cases(rows: List[Dict[str, Any]]) -> None:
     """Of a report of the cases' runner: SuiteError unless each passed, or missed a number of compiles that it may miss."""
     if not rows:
@@ -195,6 +218,7 @@ SUITES: Dict[str, Callable[[int], None]] = {
     "interpreters": interpreters,
     "python": python,
     "cases": cases,
+    "decompiler-cases": decompiler_cases,
     "fuzz": fuzz,
     "sanitizers": sanitizers,
 }
