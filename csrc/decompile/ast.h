@@ -199,6 +199,7 @@ struct TypeParameter {
 
 struct Function {  // a function, lambda, comprehension, class body or module
   bytecode::Code code;
+  std::vector<bytecode::Instruction> instructions;  // what the nodes of the body point at
   std::string name, qualname;
   Exprs defaults;  // of the last positional parameters
   std::vector<std::pair<std::string, Expr*>> kw_defaults;

@@ -56,16 +56,13 @@ void Structurer::mark_leaving(int from, int block, Stmts* out) {
 }
 
 // Ordinary edges from inside of a region to outside of it.
-std::vector<std::pair<int, int>> Structurer::leaving_edges(int region, int entry) const {
+std::vector<std::pair<int, int>> Structurer::leaving_edges(int region, int entry) {
   std::vector<std::pair<int, int>> edges;
   std::vector<int> pending{entry};
-  std::vector<uint8_t> seen(flow_.blocks.size());
-  seen[at(entry)] = 1;
+  seen_.reset(flow_.blocks.size());
+  seen_.add(entry);
   const auto go = [&](int s) {
-    if (seen[at(s)] == 0) {
-      seen[at(s)] = 1;
-      pending.push_back(s);
-    }
+    if (seen_.add(s)) pending.push_back(s);
   };
   while (!pending.empty()) {
     const int b = pending.back();
@@ -91,7 +88,7 @@ bool Structurer::is_exit(int block) const {
 }
 
 // The block at which execution goes on when the code that `region` guards ends normally: it stands behind all of that code.
-int Structurer::normal_end(int region, int block, size_t depth) const {
+int Structurer::normal_end(int region, int block, size_t depth) {
   int last = block, end = -1;
   const bool cold = flow_.blocks[at(block)].cold;
   const std::vector<std::pair<int, int>> edges = leaving_edges(region, block);
@@ -171,7 +168,6 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   if (own < 0 || flow_.regions[at(own)].kind != RegionKind::kCleanup) no_form("a handler that nothing cleans up behind");
   const auto depth = static_cast<int>(stack->size());
   const int behind = next >= 0 ? flow_.resolve(next) : -1;
-  if (r.is_star) no_form("except*");
 
   // Where the body and the handlers lead.
   const auto is_loop_target = [&](int from, int to) {
@@ -219,7 +215,9 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
       normal = to;
     }
   }
-  if (follow < 0 && !handlers_to_next && normal >= 0) {
+  // Up to 3.11 handlers stand between an else clause and what follows the statement.
+  const bool has_else = code_.version <= 311 && normal >= 0 && flow_.resolve(normal) < r.handler;
+  if (follow < 0 && !handlers_to_next && normal >= 0 && !has_else) {
     follow = normal;
     normal = -1;
   } else if (follow < 0 && to_next) {
@@ -244,6 +242,10 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   handler_stack.push_back(make(ExprKind::kException, *made->at));
   int clause = r.handler;
   Exprs clause_stack = handler_stack;
+  if (r.is_star) {
+    star_clauses(made, clause, clause_stack, own);
+    clause = -1;
+  }
   while (clause >= 0) {
     const Block& b = flow_.blocks[at(clause)];
     int i = b.start;
@@ -281,13 +283,53 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   }
   if (normal >= 0) {
     --barrier_[at(normal)];
-    made->orelse = sequence(normal, *stack, follow, outer, &else_falls);
+    made->orelse = sequence(normal, *stack, follow >= 0 ? follow : next, outer, &else_falls);
     ++barrier_[at(normal)];
+    if (follow < 0 && else_falls) *falls = true;
   }
   for (int b : barriers) --barrier_[at(b)];
   out->push_back(made);
   if (follow == next && (body_falls || handler_falls || else_falls)) *falls = true;
   return follow == next ? (next >= 0 ? next : -1) : follow;
+}
+
+// except*: each clause takes its part of the group; what is left is raised behind the last one.
+void Structurer::star_clauses(Stmt* made, int clause, Exprs stack, int own) {
+  made->is_star = true;
+  for (;;) {
+    const Block& b = flow_.blocks[at(clause)];
+    if (flow_.ins[at(b.start)].op == Op::LIST_APPEND) return;
+    Node* node = node_at(clause, stack);
+    if (node->end != End::kCondition || node->test->kind != ExprKind::kExceptionMatch || !without_nops(node->stmts).empty()) {
+      no_form("an except* clause of an unknown form");
+    }
+    Handler handler;
+    handler.type = node->test->items[0];
+    const int next = flow_.blocks[at(node->jump)].fall;
+    if (next < 0) no_form("an except* clause of an unknown form");
+    bool falls = false;
+    ++barrier_[at(next)];
+    handler.body = sequence(node->fall, node->stack, next, own, &falls);
+    --barrier_[at(next)];
+    for (size_t k = 0; k < handler.body.size(); ++k) {
+      Stmt* first = handler.body[k];
+      if (first->kind == StmtKind::kNop) continue;
+      if (first->kind == StmtKind::kAssign && first->value->kind == ExprKind::kExceptionMatch && first->targets.size() == 1 &&
+          first->targets[0]->kind == ExprKind::kName) {
+        handler.name = first->targets[0]->text;
+        erase(handler.body, k, 1);
+      }
+      break;
+    }
+    if (!handler.name.empty() && falls) {
+      if (handler.body.size() < 2 || handler.body.back()->kind != StmtKind::kDelete) no_form("a handler whose name stays bound");
+      handler.body.resize(handler.body.size() - 2);
+    }
+    stack = node->stack;
+    stack.pop_back();
+    made->handlers.push_back(std::move(handler));
+    clause = next;
+  }
 }
 
 int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
@@ -355,18 +397,22 @@ void Structurer::strip_with(Stmts& body, int number) {
   }
 }
 
+// Removes the mark at `index` and behind it the copy of a finally block.
+void Structurer::strip_copy(Stmts& body, size_t index, const Stmts& final) {
+  size_t k = index + 1;
+  for (Stmt* stmt : final) {
+    if (stmt->kind == StmtKind::kNop) continue;
+    while (k < body.size() && body[k]->kind == StmtKind::kNop) ++k;
+    if (k >= body.size() || !equal({body[k]}, 0, {stmt})) no_form("a finally block whose copies differ");
+    ++k;
+  }
+  erase(body, index, k - index);
+}
+
 void Structurer::strip_finally(Stmts& body, int region, const Stmts& final) {
   for (size_t i = 0; i < body.size(); ++i) {
     if (is_leave(body[i], "finally") && body[i]->number == region) {
-      erase(body, i, 1);
-      const Stmts wanted = without_nops(final);
-      size_t k = i;
-      for (const Stmt* stmt : wanted) {
-        while (k < body.size() && body[k]->kind == StmtKind::kNop) ++k;
-        if (k >= body.size() || !equal({body[k]}, 0, {const_cast<Stmt*>(stmt)})) no_form("a finally block whose copies differ");
-        ++k;
-      }
-      erase(body, i, k - i);
+      strip_copy(body, i, final);
       return;
     }
     each_list(body[i], [&](Stmts& inner) { strip_finally(inner, region, final); });
@@ -388,11 +434,7 @@ void Structurer::settle(Stmts& body) {
       continue;
     }
     if (i == 0 || !is_leave(body[i], "after finally")) continue;
-    body[i]->text = "finally";
-    Stmts rest(body.begin() + static_cast<std::ptrdiff_t>(i), body.end());
-    strip_finally(rest, body[i]->number, body[i - 1]->final);
-    body.resize(i);
-    body.insert(body.end(), rest.begin(), rest.end());
+    strip_copy(body, i, body[i - 1]->final);
   }
 }
 

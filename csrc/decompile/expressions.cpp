@@ -105,6 +105,7 @@ Node* Structurer::child(int block, const Exprs& stack, int region) {
   Node* node = nodes_.back().get();
   node->first = block;
   node->stack = stack;
+  node->entry = stack.empty() ? nullptr : stack.back();
   build(*node, block);
   cached_[block] = node;
   return node;
@@ -115,6 +116,8 @@ void Structurer::build(Node& node, int block) {
     absorb(node, block);
     if (node.end == End::kCondition) reduce(node);
     if (node.end != End::kGo || !can_absorb(node.last, node.to)) return;
+    // A jump over other code leads behind a statement; only an expression goes on there.
+    if (node.taken && node.to > node.last + 1 && (node.stack.empty() || is_frame(node.stack.back()))) return;
     block = node.to;
     mark_leaving(flow_.blocks[at(node.last)].region, block, &node.stmts);
     if (const auto found = cached_.find(block); found != cached_.end()) no_form("code reached in two ways");
@@ -139,7 +142,9 @@ void Structurer::absorb(Node& node, int block) {
       node.jump_if = in.op == Op::POP_JUMP_IF_TRUE || in.op == Op::JUMP_IF_TRUE_OR_POP;
       Expr* value = pop(node);
       node.value = value;
-      if (in.op == Op::POP_JUMP_IF_NONE || in.op == Op::POP_JUMP_IF_NOT_NONE) {
+      if (value->kind == ExprKind::kExceptionMatch) {
+        node.test = value;
+      } else if (in.op == Op::POP_JUMP_IF_NONE || in.op == Op::POP_JUMP_IF_NOT_NONE) {
         Expr* test = combine(ExprKind::kCompare, in, {value, constant(Py_None, in)});
         test->ops = {static_cast<uint8_t>(in.op == Op::POP_JUMP_IF_NOT_NONE ? kIs : kIsNot)};
         test->number = kByJumps;
@@ -182,11 +187,19 @@ void Structurer::take(Node& node, Node& other) {
   cached_.erase(other.first);
 }
 
+// Whether the node compares the value it found on the stack: the second comparison of a chain.
+bool Structurer::continues_comparison(const Node& node) const {
+  const Expr* test = node.keep ? node.value : node.test;
+  if (test->kind == ExprKind::kUnary && test->number == kByJumps) test = test->items[0];
+  return node.entry != nullptr && test->kind == ExprKind::kCompare && test->items[0] == node.entry;
+}
+
 bool Structurer::reduce_once(Node& node) {
   const int region = flow_.blocks[at(node.last)].region;
   Node* other = child(node.fall, node.stack, region);
   if (other == nullptr || !only_nops(other->stmts)) return false;
   if (join_comparison(node, *other)) return true;
+  if (continues_comparison(node)) return false;
   if (other->end == End::kCondition) {
     if (other->test->kind == ExprKind::kExceptionMatch) return false;
     if (other->stmts.empty() && other->stack.size() == node.stack.size() && same_stack(node.stack, other->stack, node.stack.size()) &&

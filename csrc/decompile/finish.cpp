@@ -119,13 +119,15 @@ Structurer::Structurer(Session& session, Function& function, CodeKind kind)
     : session_(session), arena_(session.arena), function_(function), code_(function.code), kind_(kind) {}
 
 // Turns marks into what stands in the source, drops what does not. `tail`: nothing but the end of the code object follows.
-void Structurer::tidy(Stmts& body, bool tail) {
+void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
   DepthGuard guard(session_);
   Stmts out;
   for (size_t i = 0; i < body.size(); ++i) {
     Stmt* stmt = body[i];
     const bool last = tail && i + 1 == body.size();
     if (stmt->kind == StmtKind::kNop) {
+      // The place of a constant that is returned behind what the return leaves.
+      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
       if (spans(stmt->at, 4)) {
         stmt->kind = StmtKind::kPass;
       } else if (spans(stmt->at, 3)) {
@@ -144,6 +146,11 @@ void Structurer::tidy(Stmts& body, bool tail) {
         stmt->value = constant(Py_False, *stmt->at);
       }
     }
+    if (stmt->kind == StmtKind::kDelete && !out.empty() && out.back()->kind == StmtKind::kDelete && out.back()->at->position.line > 0 &&
+        out.back()->at->position.line == stmt->at->position.line) {
+      out.back()->targets.insert(out.back()->targets.end(), stmt->targets.begin(), stmt->targets.end());
+      continue;
+    }
     if (stmt->kind == StmtKind::kLeave) no_form("code leaves what it did not enter");
     if (stmt->kind == StmtKind::kDropIterator) {
       // A way out of a loop: the statement behind it says how.
@@ -153,36 +160,39 @@ void Structurer::tidy(Stmts& body, bool tail) {
       if (next == nullptr || (next->kind != StmtKind::kReturn && next->kind != StmtKind::kBreak)) no_form("a loop left in an unknown way");
       continue;
     }
+    // What a statement uses was evaluated behind the statements before it.
+    int32_t first = INT32_MAX;
+    for (const Expr* value : {stmt->value, stmt->cause}) {
+      if (value != nullptr && value->last >= 0) first = std::min(first, value->first);
+    }
+    if (first < before) no_form("a value evaluated before a statement and used behind it");
+    before = std::max(before, stmt->order);
     if (stmt->kind == StmtKind::kReturn && kind_ != CodeKind::kLambda) {
       if (is_none(stmt->value)) {
         const auto index = static_cast<int>(stmt->at - flow_.ins.data());
         const bool implied = flow_.end >= 0 && index >= flow_.end && index <= flow_.end + 1;
-        if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 11)))) continue;
+        if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 4)))) continue;
         if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
           if (last) continue;
           no_form("a return outside of a function");
         }
-        if (implied || !spans(stmt->at, 11)) stmt->value = nullptr;
+        if (implied || !spans(stmt->at, 4)) stmt->value = nullptr;
       }
     }
     const bool inner_tail = last && stmt->kind != StmtKind::kWhile && stmt->kind != StmtKind::kFor;
-    if (!stmt->body.empty() || stmt->kind == StmtKind::kIf) tidy(stmt->body, inner_tail && stmt->final.empty() && stmt->orelse.empty());
-    if (stmt->kind == StmtKind::kIf && last && !stmt->orelse.empty()) {
-      // Both branches end the code.
-      tidy(stmt->body, true);
-    }
-    if (!stmt->orelse.empty()) tidy(stmt->orelse, last && stmt->final.empty());
-    if (!stmt->final.empty()) tidy(stmt->final, false);
-    for (Handler& handler : stmt->handlers) tidy(handler.body, last && stmt->final.empty());
-    for (Case& one : stmt->cases) tidy(one.body, last);
-    if (stmt->kind == StmtKind::kWhile && last) tidy(stmt->orelse, true);
+    if (!stmt->body.empty() || stmt->kind == StmtKind::kIf)
+      tidy(stmt->body, inner_tail && stmt->final.empty() && (stmt->orelse.empty() || stmt->kind == StmtKind::kIf), stmt->order);
+    if (!stmt->orelse.empty()) tidy(stmt->orelse, last && stmt->final.empty(), stmt->order);
+    if (!stmt->final.empty()) tidy(stmt->final, false, stmt->order);
+    for (Handler& handler : stmt->handlers) tidy(handler.body, last && stmt->final.empty(), stmt->order);
+    for (Case& one : stmt->cases) tidy(one.body, last, stmt->order);
     out.push_back(stmt);
   }
   body = std::move(out);
 }
 
 void Structurer::finish(Stmts& body) {
-  tidy(body, true);
+  tidy(body, true, 0);
   if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {
     function_.docstring = code_.consts[0].get();
   }
@@ -245,6 +255,12 @@ void Structurer::run() {
   for (size_t b = 0; b < flow_.blocks.size(); ++b) edges_[b] = flow_.blocks[b].in_edges;
   barrier_.assign(flow_.blocks.size(), 0);
   placed_.assign(flow_.blocks.size(), 0);
+  guarded_.resize(flow_.regions.size());
+  region_of_handler_.assign(flow_.blocks.size(), -1);
+  for (size_t b = 0; b < flow_.blocks.size(); ++b) {
+    if (flow_.blocks[b].region >= 0 && flow_.blocks[b].reachable) guarded_[at(flow_.blocks[b].region)].push_back(static_cast<int>(b));
+  }
+  for (size_t r = 0; r < flow_.regions.size(); ++r) region_of_handler_[at(flow_.regions[r].handler)] = static_cast<int>(r);
   constexpr int kCoroutine = 0x80, kAsyncGenerator = 0x200;
   function_.is_async = (code_.flags & (kCoroutine | kAsyncGenerator)) != 0;
   if (kind_ == CodeKind::kFunction || kind_ == CodeKind::kLambda) signature();
@@ -259,7 +275,7 @@ void Structurer::run() {
       loops.push_back(stmt);
     }
     body = std::move(loops);
-    tidy(body, false);
+    tidy(body, false, 0);
     function_.body = std::move(body);
     return;
   }
@@ -293,7 +309,9 @@ Expr* Structurer::lambda_result(const Stmts& body) {
 
 void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
-  Structurer(session, function, kind).run();
+  Structurer structurer(session, function, kind);
+  structurer.run();
+  function.instructions = structurer.take_instructions();
 }
 
 }  // namespace pellucid::decompile

@@ -31,6 +31,7 @@ class Builder {
     for (int i = 0; i < size(); ++i) {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
+    merge_before_end(flow_, row_of_, bytecode::stack_depths(code_));
     merge_exits(flow_, row_of_, bytecode::stack_depths(code_), leaders_);
     merge_loop_tests(flow_, row_of_);
     name_regions();
@@ -53,6 +54,9 @@ class Builder {
   void find_regions() {
     region_of_target_.assign(at(size()), -1);
     for (const bytecode::ExceptionRow& row : code_.rows) {
+      const Instruction& first = in(row.target);
+      // Not from any statement: the end of an async for, what a generator adds around everything.
+      if (first.op == Op::END_ASYNC_FOR || first.op == Op::CLEANUP_THROW || (first.op == Op::CALL_INTRINSIC_1 && first.arg == 3)) continue;
       int& region = region_of_target_[at(row.target)];
       if (region < 0) {
         region = static_cast<int>(flow_.regions.size());
@@ -76,6 +80,9 @@ class Builder {
     } else if (is(i, Op::LOAD_CONST) && code_.consts[in(i).arg].get() == Py_None && i + 3 < size() && is_store(in(i + 1).op) &&
                is_delete(in(i + 2).op) && in(i + 1).arg == in(i + 2).arg && is(i + 3, Op::RERAISE)) {
       region.kind = RegionKind::kNameCleanup;
+    } else if (is(i, Op::LIST_APPEND) || (is(i, Op::LOAD_CONST) && i + 3 < size() && is_store(in(i + 1).op) && is_delete(in(i + 2).op) &&
+                                          is(i + 3, Op::LIST_APPEND))) {
+      region.kind = RegionKind::kStarClause;
     } else if (is(i, Op::PUSH_EXC_INFO) && is(i + 1, Op::WITH_EXCEPT_START)) {
       region.kind = RegionKind::kWith;
       region.is_async = is(i + 2, Op::GET_AWAITABLE);

@@ -19,6 +19,7 @@ enum class RegionKind : uint8_t {
   kWith,
   kCleanup,        // around a handler: restores the exception state and raises again
   kNameCleanup,    // around the body of `except ... as name`
+  kStarClause,     // around the body of an `except*` clause
   kComprehension,  // 3.12: restores the variables of an inlined comprehension
 };
 
@@ -74,6 +75,7 @@ Flow build_flow(const bytecode::Code& code);
 void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of);
 void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
+void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
 
 bool is_conditional(Op op);

@@ -25,6 +25,7 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
       emit(node, made, in);
       return;
     case ExprKind::kException:
+    case ExprKind::kExceptionMatch:
     case ExprKind::kNull:
     case ExprKind::kWithExit:
       return;
@@ -41,6 +42,7 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
       if (value->text == "generator" || value->text == "locals") return;
       break;
     case ExprKind::kImport:
+      if (value->op == 2) return;  // `import a.b as c`, stored already
       if (!value->items.empty() || value->op == 1) {
         made = arena_.stmt(StmtKind::kImportFrom);
         made->text = value->text;
@@ -62,6 +64,7 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
       emit(node, made, in);
       return;
     case ExprKind::kImportFrom:
+      if (value->items[0]->op == 2) return;
       if (!node.stack.empty() && node.stack.back()->kind == ExprKind::kImportFrom) return;
       break;
     default:
@@ -135,6 +138,7 @@ bool Structurer::store_special(Node& node, Expr* target, Expr* value, const Inst
       if (import->object == Py_None) {
         Stmt* made = arena_.stmt(StmtKind::kImport);
         made->names = {{import->text, target->text}};
+        import->op = 2;
         emit(node, made, in);
         return true;
       }
@@ -396,6 +400,11 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
         push(node, value);
         return true;
       }
+      if (value->kind == ExprKind::kComprehension && (value->function->code.flags & 0x80) != 0 && value->number == 0) {
+        value->number = 1;  // an asynchronous comprehension is awaited by itself
+        push(node, value);
+        return true;
+      }
       Expr* made = combine(ExprKind::kAwait, in, {value});
       made->op = 1;  // waiting for SEND
       push(node, made);
@@ -410,7 +419,8 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
       if (value->kind == ExprKind::kAwait && value->op == 1) {
         value->op = 0;
         push(node, value);
-      } else if (value->kind == ExprKind::kNext || value->kind == ExprKind::kWithEnter || value->kind == ExprKind::kOther) {
+      } else if (value->kind == ExprKind::kNext || (value->kind == ExprKind::kComprehension && value->number == 1) ||
+                 value->kind == ExprKind::kWithEnter || value->kind == ExprKind::kOther) {
         push(node, value);
       } else {
         push(node, combine(ExprKind::kYieldFrom, in, {value}));
@@ -440,6 +450,12 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
     case Op::CHECK_EXC_MATCH: {
       Expr* type = pop(node);
       Expr* made = combine(ExprKind::kExceptionMatch, in, {type});
+      push(node, made);
+      return true;
+    }
+    case Op::CHECK_EG_MATCH: {
+      Expr* made = combine(ExprKind::kExceptionMatch, in, {pop(node)});
+      made->op = 1;
       push(node, made);
       return true;
     }

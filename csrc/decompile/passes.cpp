@@ -164,7 +164,8 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
         in.target = -1;
         break;
       }
-      case Op::GET_ANEXT: {  // the handler's END_ASYNC_FOR ends the loop: as FOR_ITER with the code behind it as its target
+      case Op::GET_ANEXT: {
+        (*leaders)[i] = 1;  // the handler's END_ASYNC_FOR ends the loop: as FOR_ITER with the code behind it as its target
         const int row = (*row_of)[i];
         if (row < 0) break;
         const int handler = code.rows[at(row)].target;
@@ -184,6 +185,20 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
       default:
         break;
     }
+  }
+  // A loop that begins with instructions without effect may be entered again at any of them; it has one header.
+  std::set<int> back;
+  for (size_t i = 0; i < n; ++i) {
+    if (flow.ins[i].target >= 0 && flow.ins[i].target <= static_cast<int>(i)) back.insert(flow.ins[i].target);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    int& target = flow.ins[i].target;
+    if (target < 0 || target > static_cast<int>(i)) continue;
+    int first = target;
+    for (int k = target; k > 0 && flow.ins[at(k - 1)].op == Op::NOP; --k) {
+      if (back.count(k - 1) != 0) first = k - 1;
+    }
+    target = first;
   }
   // Rows that only guard the waiting of an async for are not a try statement.
   for (size_t i = 0; i < n; ++i) {
@@ -300,9 +315,9 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
     if (!never_returns) {
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
-      const bool explicit_none = width == 11 && (in.op == Op::RETURN_CONST || !same_position(load, in));
-      const bool explicit_empty = width == 6 && same_position(load, in) && taken.count({p.line, p.column, p.end_column}) == 0;
-      if (explicit_none || explicit_empty || p.column < 0 || behind_return(flow, start)) continue;
+      // `return`, or the None of `return None`.
+      const bool own_place = (width == 6 || width == 4) && taken.count({p.line, p.column, p.end_column}) == 0;
+      if (own_place || p.column < 0 || behind_return(flow, start)) continue;
     }
     if (end < 0) {
       flow.end = end = start;
@@ -317,6 +332,42 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
   }
 }
 
+// What stood before the end was copied with it, up to four instructions in all.
+void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths) {
+  if (flow.end < 0) return;
+  const int n = static_cast<int>(flow.ins.size());
+  std::vector<int> tails;  // instructions that only go on to the end
+  for (int i = 0; i < n; ++i) {
+    if (i == flow.end || (flow.ins[at(i)].op == Op::JUMP_ABSOLUTE && flow.ins[at(i)].target == flow.end)) tails.push_back(i);
+  }
+  for (int length = 0; length < 2; ++length) {
+    using Key = std::tuple<int, int, int, int, int, int, int, int>;
+    std::map<Key, int> first;
+    std::vector<int> longer;
+    for (size_t k = tails.size(); k-- > 0;) {  // the last copy stays
+      const int i = tails[k] - 1;
+      if (i < 0) continue;
+      const Instruction& in = flow.ins[at(i)];
+      if (in.target >= 0 || in.position.line < 0 || in.op != Op::POP_EXCEPT) continue;
+      const bytecode::Position& p = in.position;
+      const auto [found, added] = first.insert(
+          {Key{p.line, p.column, p.end_line, p.end_column, static_cast<int>(in.op), static_cast<int>(in.arg), row_of[at(i)], depths[at(i)]},
+           i});
+      if (added) {
+        longer.push_back(i);
+        continue;
+      }
+      Instruction& jump = flow.ins[at(i)];
+      jump.op = Op::JUMP_ABSOLUTE;
+      jump.target = found->second;
+      jump.arg = 0;
+      jump.position = {};
+    }
+    std::sort(longer.begin(), longer.end());
+    tails = std::move(longer);
+  }
+}
+
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders) {
   const int n = static_cast<int>(flow.ins.size());
   using Key = std::tuple<int, int, int, int, int>;
@@ -325,6 +376,11 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
     const Instruction& in = flow.ins[at(i)];
     if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS && in.op != Op::RETURN_CONST) || in.position.line < 0) continue;
     if (flow.end >= 0 && i >= flow.end && i <= flow.end + 1) continue;
+    // Behind the copy of a finally block or the call that ends a with statement the position is not the one of the `return`.
+    const bool constant =
+        in.op == Op::RETURN_VALUE && i > 0 && flow.ins[at(i - 1)].op == Op::LOAD_CONST && same_position(flow.ins[at(i - 1)], in);
+    const int before = constant ? i - 2 : i - 1;
+    if (before >= 0 && same_position(flow.ins[at(before)], in)) continue;
     const Key key{in.position.line, in.position.column, in.position.end_line, in.position.end_column, static_cast<int>(in.op)};
     const auto [found, added] = first_exit.insert({key, i});
     if (added) continue;
@@ -338,7 +394,7 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
       if (leaders[at(a)] != 0 || leaders[at(b)] != 0) break;
     }
     // A shared end begins where nothing is on the stack but what both branches left there.
-    if (length == 0) continue;
+    if (length < (constant ? 2 : 1)) continue;
     const int a = other - length + 1, b = i - length + 1;
     flow.ins[at(b)].op = Op::JUMP_ABSOLUTE;
     flow.ins[at(b)].target = a;

@@ -94,7 +94,8 @@ int Printer::constant_precedence(PyObject* object) const {
   }
   if (PyComplex_CheckExact(object)) {
     const Py_complex value = PyComplex_AsCComplex(object);
-    if (value.real == 0 && !std::signbit(value.real)) return std::signbit(value.imag) ? kPrecUnary : kPrecAtom;
+    if (!std::isfinite(value.real) || !std::isfinite(value.imag)) return kPrecAtom;
+    if (value.real == 0 && std::signbit(value.real) == std::signbit(value.imag)) return std::signbit(value.imag) ? kPrecUnary : kPrecAtom;
     return kPrecSum;
   }
   if (PyTuple_CheckExact(object)) return kPrecAtom;
@@ -126,18 +127,28 @@ void Printer::constant(PyObject* object, int least) {
       out_ += repr(object);
     }
   } else if (PyComplex_CheckExact(object)) {
+    // Sums and differences of a number and an imaginary one; not every pair of signs of zero is one.
     const Py_complex value = PyComplex_AsCComplex(object);
-    const auto part = [&](double number) {
-      const py::Ref boxed = py::Ref::steal(PyFloat_FromDouble(number));
-      if (!boxed) no_form("memory");
-      constant(boxed.get(), kPrecNamed);
+    const auto part = [&](double real, double imaginary) {
+      const py::Ref boxed = py::Ref::steal(imaginary != 0 || real == 0 ? PyComplex_FromDoubles(0, imaginary) : PyFloat_FromDouble(real));
+      if (!boxed) no_form("a constant that has no text");
+      out_ += repr(boxed.get());
     };
-    if (value.real != 0 || std::signbit(value.real)) {
-      part(value.real);
-      if (!std::signbit(value.imag)) out_ += '+';
+    const bool minus = std::signbit(value.imag), minus_real = std::signbit(value.real);
+    if (!std::isfinite(value.real) || !std::isfinite(value.imag) || (value.real == 0 && minus_real && !minus)) {
+      out_ += bound(object);
+    } else if (value.real == 0 && minus == minus_real) {
+      if (minus) out_ += '-';
+      part(0, std::fabs(value.imag));
+    } else {
+      if (value.real == 0) {
+        out_ += '0';
+      } else {
+        part(value.real, 0);
+      }
+      out_ += minus ? '-' : '+';
+      part(0, std::fabs(value.imag));
     }
-    part(value.imag);
-    out_ += 'j';
   } else if (PyFrozenSet_CheckExact(object)) {
     const py::Ref list = py::Ref::steal(PySequence_List(object));
     if (!list) {
@@ -340,7 +351,10 @@ void Printer::expr_inner(const Expr* e) {
       return;
     case ExprKind::kList:
       out_ += '[';
-      items(e->items, 0, kPrecTest);
+      for (size_t i = 0; i < e->items.size(); ++i) {
+        if (i > 0) out_ += ", ";
+        expr(e->items[i], e->items[i]->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
+      }
       out_ += ']';
       return;
     case ExprKind::kSet:

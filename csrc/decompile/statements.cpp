@@ -78,6 +78,13 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
 // The jump on the way to `to` that may stand in the source as `break` or `continue`.
 const Instruction* Structurer::explicit_jump(int to, const Instruction* jump, int next) const {
   const int target = flow_.resolve(to);
+  // A jump without a place of its own has the one of what comes before it.
+  const auto own = [&](const Instruction* in) {
+    if (in == nullptr || in == flow_.ins.data()) return in != nullptr;
+    const bytecode::Position &p = in->position, &q = (in - 1)->position;
+    return p.line != q.line || p.column != q.column || p.end_column != q.end_column;
+  };
+  if (!own(jump)) jump = nullptr;
   for (int b = to; !spans(jump, 8) && !spans(jump, 5) && b != target && b != next; b = flow_.blocks[at(b)].fall) {
     for (int i = flow_.blocks[at(b)].start; i < flow_.blocks[at(b)].end; ++i) {
       if (flow_.ins[at(i)].position.line >= 0) jump = &flow_.ins[at(i)];
@@ -103,7 +110,8 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
     jump_at = nullptr;
     if (const int entered = entered_region(region, block); entered >= 0) {
       first = false;
-      if (flow_.regions[at(entered)].kind == RegionKind::kNameCleanup || flow_.regions[at(entered)].kind == RegionKind::kComprehension) {
+      if (flow_.regions[at(entered)].kind == RegionKind::kNameCleanup || flow_.regions[at(entered)].kind == RegionKind::kComprehension ||
+          flow_.regions[at(entered)].kind == RegionKind::kStarClause) {
         region = entered;  // nothing of its own stands in the source
         continue;
       }
@@ -150,17 +158,35 @@ int Structurer::merge_of(const std::vector<int>& blocks, int next) const {
   return best;
 }
 
+// Where only one branch of two goes on, it jumps over the other one to what follows.
+int Structurer::behind_else(const Node& node) const {
+  const int last = node.jump - 1;
+  if (last < 0 || node.jump <= node.fall || !flow_.blocks[at(last)].reachable) return -1;
+  const Block& b = flow_.blocks[at(last)];
+  if (b.fall <= node.jump || b.jump >= 0 || flow_.ins[at(b.end - 1)].op != Op::JUMP_ABSOLUTE) return -1;
+  const int to = b.fall;
+  if (barrier_[at(to)] != 0 || placed_[at(to)] != 0 || flow_.blocks[at(to)].handler || flow_.only_jumps(last)) return -1;
+  if (flow_.blocks[at(to)].region != flow_.blocks[at(node.last)].region) return -1;
+  if (flow_.end >= 0 && to == flow_.block_of[at(flow_.end)]) return -1;
+  for (int up = to; up >= 0; up = flow_.blocks[at(up)].idom) {
+    if (up == node.fall) return to;
+    if (flow_.blocks[at(up)].order <= flow_.blocks[at(node.last)].order) return -1;
+  }
+  return -1;
+}
+
 int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   if (node.keep) no_form("a value that stays on the stack in one branch only");
   if (node.test->kind == ExprKind::kExceptionMatch) no_form("a test for an exception outside of a handler");
   const int region = flow_.blocks[at(node.last)].region;
-  const int merge = merge_of(node.blocks, next);
+  int merge = merge_of(node.blocks, next);
+  if (merge < 0) merge = behind_else(node);
   const int behind = merge >= 0 ? merge : next;
   if (merge >= 0) ++barrier_[at(merge)];
   Stmt* made = arena_.stmt(StmtKind::kIf);
   made->value = node.test;
   made->at = node.test->at;
-  made->order = ++clock_;
+  made->order = node.test->first == INT32_MAX ? 0 : node.test->first;
   bool then_falls = false, else_falls = false;
   const int jump = node.jump;
   const Exprs stack = node.stack;
@@ -202,90 +228,53 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
 
 // Blocks outside of the loop that its code leads to. Inside is what can come back to the header, what stands before the last jump back,
 // and what holds more on the stack than the loop itself does.
-std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit, std::vector<uint8_t>* inside) const {
+std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
   const Block& head = flow_.blocks[at(header)];
-  std::vector<int> pending;
-  int last = header;
-  (*inside)[at(header)] = 1;
-  std::vector<int> members{header};
-  for (int source : head.back_edges) {
-    last = std::max(last, source);
-    if ((*inside)[at(source)] == 0) {
-      (*inside)[at(source)] = 1;
-      members.push_back(source);
-      pending.push_back(source);
+  inside_.reset(flow_.blocks.size());
+  inside_.add(header);
+  std::vector<int> pending, members{header};
+  const auto add = [&](int b) {
+    if (flow_.blocks[at(b)].reachable && flow_.blocks[at(b)].order >= head.order && inside_.add(b)) {
+      members.push_back(b);
+      pending.push_back(b);
     }
-  }
+  };
+  for (int source : head.back_edges) add(source);
   while (!pending.empty()) {
     const int b = pending.back();
     pending.pop_back();
-    const auto add = [&](int p) {
-      if (flow_.blocks[at(p)].reachable && (*inside)[at(p)] == 0) {
-        (*inside)[at(p)] = 1;
-        members.push_back(p);
-        pending.push_back(p);
-      }
-    };
     for (int p : flow_.blocks[at(b)].preds) add(p);
-    if (flow_.blocks[at(b)].handler) {
-      for (const Region& region : flow_.regions) {
-        if (region.handler != b) continue;
-        const int index = static_cast<int>(&region - flow_.regions.data());
-        for (size_t k = at(header); k < flow_.blocks.size(); ++k) {
-          if (flow_.blocks[k].region == index && flow_.blocks[k].order > head.order) add(static_cast<int>(k));
-        }
-      }
+    if (const int region = region_of_handler_[at(b)]; region >= 0) {
+      for (int guarded : guarded_[at(region)]) add(guarded);
     }
   }
-  if (last == header || flow_.blocks[at(last)].cold != head.cold) {
-    last = header;
-    for (int b : members) {
-      if (flow_.blocks[at(b)].cold == head.cold) last = std::max(last, b);
-    }
+  int last = header;
+  for (int b : members) {
+    if (flow_.blocks[at(b)].cold == head.cold) last = std::max(last, b);
   }
   std::vector<int> exits;
-  std::vector<uint8_t> seen(flow_.blocks.size());
+  seen_.reset(flow_.blocks.size());
   pending = {header};
-  seen[at(header)] = 1;
+  seen_.add(header);
   const int depth = head.depth;
   while (!pending.empty()) {
     const int b = pending.back();
     pending.pop_back();
     const Block& block = flow_.blocks[at(b)];
-    (*inside)[at(b)] = 1;
-    std::vector<int> next;
-    if (block.fall >= 0) next.push_back(block.fall);
-    if (block.jump >= 0 && !(b == header && iterates)) next.push_back(block.jump);
-    if (block.region >= 0 && !flow_.within(head.region, block.region)) next.push_back(flow_.regions[at(block.region)].handler);
-    for (int s : next) {
-      if (seen[at(s)] != 0) continue;
-      seen[at(s)] = 1;
+    const bool ends = b == header && iterates;
+    const int handler = block.region >= 0 && !flow_.within(head.region, block.region) ? flow_.regions[at(block.region)].handler : -1;
+    for (int s : {block.fall, ends ? -1 : block.jump, handler}) {
+      if (s < 0 || s == exit || !seen_.add(s)) continue;
       const Block& target = flow_.blocks[at(s)];
       const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
-      if (s != exit && ((*inside)[at(s)] != 0 || (s > header && s <= last) || deeper || (target.handler && target.depth >= depth))) {
+      if (inside_.has(s) || (s > header && s <= last) || deeper || (target.handler && target.depth >= depth)) {
         pending.push_back(s);
-      } else if (s != exit) {
+      } else {
         exits.push_back(s);
       }
     }
   }
   return exits;
-}
-
-bool Structurer::reaches(int from, int to) const {
-  std::vector<int> pending{from};
-  std::vector<uint8_t> seen(flow_.blocks.size());
-  while (!pending.empty()) {
-    const int b = pending.back();
-    pending.pop_back();
-    if (b == to) return true;
-    if (seen[at(b)] != 0) continue;
-    seen[at(b)] = 1;
-    for (int s : {flow_.blocks[at(b)].fall, flow_.blocks[at(b)].jump}) {
-      if (s >= 0 && flow_.blocks[at(s)].order > flow_.blocks[at(b)].order) pending.push_back(s);
-    }
-  }
-  return false;
 }
 
 // Where execution goes on behind a loop, given where its normal end leads (-1: it has none) and where else it is left.
@@ -320,7 +309,6 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
   const bool iterates = first.op == Op::FOR_ITER || first.op == Op::GET_ANEXT;
   if (placed_[at(header)] != 0) no_form("a loop reached in two ways");
   placed_[at(header)] = 1;
-  std::vector<uint8_t> inside(flow_.blocks.size());
   Stmt* made = arena_.stmt(iterates ? StmtKind::kFor : StmtKind::kWhile);
   made->at = &first;
   made->order = ++clock_;
@@ -332,7 +320,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
   bool ignored = false, else_falls = false;
   if (iterates) {
     exit = head.jump;
-    const std::vector<int> exits = loop_exits(header, true, exit, &inside);
+    const std::vector<int> exits = loop_exits(header, true, exit);
     follow = choose_follow(exits, exit, next);
     if (stack->empty()) no_form("a loop over nothing");
     Expr* iterable = stack->back();
@@ -367,7 +355,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     made->targets = made->body[i]->targets;
     made->body.erase(made->body.begin() + static_cast<std::ptrdiff_t>(i));
   } else {
-    const std::vector<int> exits = loop_exits(header, false, -1, &inside);
+    const std::vector<int> exits = loop_exits(header, false, -1);
     loops_.push_back({header, -1});
     closed(exits, 1);
     placed_[at(header)] = 0;

@@ -46,6 +46,7 @@ struct Node {  // code that is executed from its first block to the end of its l
   int first = -1, last = -1;
   Stmts stmts;
   Exprs stack;
+  Expr* entry = nullptr;  // what was on top of the stack before it
   End end = End::kStop;
   int to = -1;
   bool taken = false;  // `to` is reached by a jump instruction
@@ -66,11 +67,30 @@ struct Loop {
   int header = -1, follow = -1;
 };
 
+class BlockSet {  // of blocks, emptied at no cost: most are small and there is one for every statement
+ public:
+  void reset(size_t blocks) {
+    if (stamps_.size() != blocks) stamps_.assign(blocks, 0);
+    ++stamp_;
+  }
+  bool has(int block) const { return stamps_[static_cast<size_t>(block)] == stamp_; }
+  bool add(int block) {  // whether it is new
+    if (has(block)) return false;
+    stamps_[static_cast<size_t>(block)] = stamp_;
+    return true;
+  }
+
+ private:
+  std::vector<uint32_t> stamps_;
+  uint32_t stamp_ = 0;
+};
+
 class Structurer {
  public:
   Structurer(Session& session, Function& function, CodeKind kind);
   // Fills function.body (or result), signature and docstring.
   void run();
+  std::vector<Instruction> take_instructions() { return std::move(flow_.ins); }
 
  private:
   // execute.cpp, operations.cpp: one instruction.
@@ -121,6 +141,7 @@ class Structurer {
   Node* child(int block, const Exprs& stack, int region);
   void build(Node& node, int block);
   void absorb(Node& node, int block);
+  bool continues_comparison(const Node& node) const;
   void reduce(Node& node);
   bool reduce_once(Node& node);
   bool join_conditions(Node& node, Node& other);
@@ -137,11 +158,11 @@ class Structurer {
   // block `next` behind the sequence.
   Stmts sequence(int block, Exprs stack, int next, int region, bool* falls);
   int make_if(Node& node, Stmts* out, int next, bool* falls);
+  int behind_else(const Node& node) const;
   int merge_of(const std::vector<int>& blocks, int next) const;
   int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
-  std::vector<int> loop_exits(int header, bool iterates, int exit, std::vector<uint8_t>* inside) const;
+  std::vector<int> loop_exits(int header, bool iterates, int exit);
   int choose_follow(const std::vector<int>& exits, int exit, int next) const;
-  bool reaches(int from, int to) const;
   const Instruction* explicit_jump(int to, const Instruction* jump, int next) const;
   bool continues(int from, int to, int next) const;
   bool leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls);
@@ -150,20 +171,22 @@ class Structurer {
   int make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int make_with(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int make_except(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  void star_clauses(Stmt* made, int clause, Exprs stack, int own);
   int make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int entered_region(int from, int block) const;
-  std::vector<std::pair<int, int>> leaving_edges(int region, int entry) const;
+  std::vector<std::pair<int, int>> leaving_edges(int region, int entry);
   bool is_exit(int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);
   void strip_finally(Stmts& body, int region, const Stmts& final);
   void settle(Stmts& body);
-  int normal_end(int region, int block, size_t depth) const;
+  int normal_end(int region, int block, size_t depth);
+  void strip_copy(Stmts& body, size_t at, const Stmts& final);
 
   // finish.cpp: what can be said only when the whole is known.
   void finish(Stmts& body);
-  void tidy(Stmts& body, bool tail);
+  void tidy(Stmts& body, bool tail, int32_t before);
   void signature();
   void declare_names();
   Expr* lambda_result(const Stmts& body);
@@ -182,6 +205,9 @@ class Structurer {
   std::vector<int> edges_;                 // ordinary edges that still lead to each block
   std::vector<int> barrier_;               // blocks at which an enclosing statement goes on
   std::vector<uint8_t> placed_;
+  BlockSet inside_, seen_;
+  std::vector<std::vector<int>> guarded_;  // by region: its blocks
+  std::vector<int> region_of_handler_;     // by block, -1: no handler
   std::vector<Loop> loops_;
   std::vector<std::string> globals_, nonlocals_;
   bool accumulates_ = false;
