@@ -4,6 +4,7 @@
 #include "symbolic/builder.h"
 #include "symbolic/evaluate.h"
 #include "symbolic/print.h"
+#include "symbolic/real_range.h"
 
 namespace pellucid::symbolic {
 
@@ -44,6 +45,14 @@ Expr Builder::float_binary(Kind kind, Expr a, Expr b) {
   }
   if (b->is(Kind::kReal) && b->real() == 1.0 && (kind == Kind::kFloatMul || kind == Kind::kFloatDiv || kind == Kind::kFloatPow)) return a;
   if (a->is(Kind::kReal) && a->real() == 1.0 && kind == Kind::kFloatMul) return b;
+  if (comparison) {
+    const auto range_of = [this](Expr integer) { return range(integer); };
+    const std::optional<RealRange> x = real_range(a, range_of);
+    const std::optional<RealRange> y = x ? real_range(b, range_of) : std::nullopt;
+    if (y) {
+      if (const std::optional<bool> answer = compare_ranges(kind, *x, *y)) return arena_.truth(*answer);
+    }
+  }
   const bool commutes = kind == Kind::kFloatAdd || kind == Kind::kFloatMul || kind == Kind::kFloatEq;  // exactly, even rounded
   if (commutes && a->id > b->id) std::swap(a, b);
   return node(kind, comparison ? Type::kBool : Type::kFloat, {a, b});

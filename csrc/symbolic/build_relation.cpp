@@ -22,7 +22,17 @@ Expr Builder::le(Expr a, Expr b) {
   return remember(Op::kLe, a, b, make_compare(false, a, b));
 }
 
+// The integer under a conversion that a comparison with this number can do without: the conversion is monotone, and exact as far out as
+// the number is.
+Expr Builder::comparable(Expr a, Expr number) {
+  const bool near = number->is(Kind::kReal) && std::fabs(number->real()) < 0x1p53;
+  return near && a->is(Kind::kToFloat) ? a->arg(0) : a;
+}
+
 Expr Builder::make_eq(Expr a, Expr b) {
+  const Expr left = a;
+  a = comparable(a, b);
+  b = comparable(b, left);
   if (a->type == Type::kBool && b->type == Type::kBool) {
     return logical_or(logical_and(a, b), logical_and(logical_not(a), logical_not(b)));
   }
@@ -37,6 +47,9 @@ Expr Builder::make_eq(Expr a, Expr b) {
 }
 
 Expr Builder::make_compare(bool strict, Expr a, Expr b) {
+  const Expr left = a;
+  a = comparable(a, b);
+  b = comparable(b, left);
   if (a->type != Type::kFloat && b->type != Type::kFloat) {
     return le0(combine(combine(a, 1, b, -1), 1, arena_.constant(strict ? 1 : 0), 1));
   }

@@ -117,6 +117,7 @@ class Builder {
   Expr connect(Kind kind, Expr a, Expr b);
   Expr make_eq(Expr a, Expr b);
   Expr make_compare(bool strict, Expr a, Expr b);
+  static Expr comparable(Expr a, Expr number);
   Expr compare_with_real(bool strict, Expr a, Expr b);
   Expr strip_factors(Expr difference, bool equality);
   [[noreturn]] void overflow(Expr a, Expr b) const;

@@ -106,6 +106,7 @@ class Facts final : public Oracle {
   const Range* relation(const Expr* factors, const Int* coefficients, uint32_t count, Int* factor);
   Range range_uncached(Expr integer);
   Range factored(Expr sum);
+  Range shifted(Expr sum);
   Congruence congruence(Expr integer, int depth);
   const Range* known_range(Expr atom) const;
 

@@ -1,6 +1,7 @@
 // Facts: what follows. Ranges of nodes from those of their parts, from common factors and from learned relations; congruences; and a
 // bounded search that adds learned relations up.
 #include <algorithm>
+#include <map>
 
 #include "symbolic/facts.h"
 #include "symbolic/range_rules.h"
@@ -37,6 +38,7 @@ Range Facts::range_uncached(Expr integer) {
   }
   arena_.count_work(integer->count);
   values = intersect(values, factored(integer));
+  values = intersect(values, shifted(integer));
   if (!relations_.empty() && integer->count <= 64) {
     Int factor;
     if (const Range* known = relation(integer->args(), integer->coefficients(), integer->count, &factor)) {
@@ -103,6 +105,50 @@ Range Facts::factored(Expr sum) {
     }
   }
   return best;
+}
+
+// a*b - a - b with a, b >= 2 is (x + 2)*(y + 2) - x - y - 4 = x*y + x + y with x, y >= 0: measured from the least values of its factors, a
+// polynomial often has no negative term left.
+Range Facts::shifted(Expr sum) {
+  if (sum->count > kFactoredTerms) return {};
+  bool products = false;
+  for (uint32_t i = 0; i < sum->count; ++i) {
+    products |= sum->arg(i)->is(Kind::kProduct);
+    if (factors_of(sum->arg(i)).size() > 4) return {};
+  }
+  if (!products) return {};
+  std::map<std::vector<Expr>, Int> polynomial{{{}, sum->value}};
+  for (uint32_t i = 0; i < sum->count; ++i) {
+    std::map<std::vector<Expr>, Int> term{{{}, sum->coefficients()[i]}};
+    for (const Expr factor : factors_of(sum->arg(i))) {
+      const Int least = range(factor).lo;
+      if (abs_of(least) > kInt64Max) return {};
+      std::map<std::vector<Expr>, Int> product;
+      for (const auto& [monomial, coefficient] : term) {
+        arena_.count_work(1);
+        Int moved;
+        if (!checked_mul(coefficient, least, &moved) || abs_of(moved) > kMaxFinite) return {};
+        product[monomial] += moved;
+        std::vector<Expr> longer = monomial;
+        longer.push_back(factor);  // factors come sorted
+        product[longer] += coefficient;
+      }
+      term = std::move(product);
+    }
+    for (const auto& [monomial, coefficient] : term) {
+      if (!checked_add(polynomial[monomial], coefficient, &polynomial[monomial])) return {};
+    }
+  }
+  Range values{0, 0};
+  for (const auto& [monomial, coefficient] : polynomial) {
+    Range product{1, 1};
+    for (const Expr factor : monomial) {
+      const Range of_factor = range(factor);
+      product = multiply(product, symbolic::add(of_factor, {-of_factor.lo, -of_factor.lo}));
+    }
+    values = symbolic::add(values, scale(product, coefficient));
+  }
+  return values;
 }
 
 Range Facts::range_of_form(const Form& form) {

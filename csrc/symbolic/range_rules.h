@@ -1,6 +1,6 @@
 // The range of a node from those of its arguments: when it is made from what symbols were born with, later from what was learned.
 #pragma once
-#include "symbolic/expr.h"
+#include "symbolic/real_range.h"
 
 namespace pellucid::symbolic {
 
@@ -54,6 +54,13 @@ Range range_by_rule(const Node& node, RangeOf range_of) {
       return bit_or(a(0), a(1));
     case Kind::kBitXor:
       return bit_xor(a(0), a(1));
+    case Kind::kFloor:
+    case Kind::kCeil:
+    case Kind::kTrunc:
+    case Kind::kRound: {
+      const std::optional<RealRange> range = real_range(node.arg(0), range_of);
+      return range ? rounded_range(node.kind, *range) : Range{};
+    }
     case Kind::kWhere:
       return node.type == Type::kInt ? join(a(1), a(2)) : kBoolRange;
     default:
