@@ -291,7 +291,8 @@ void raise_from_cpp() {
 }
 
 bool bind_symbolic(PyObject* module) {
-  return PyModule_AddFunctions(module, functions) == 0 && bind_symbolic_numbers(module) && bind_symbolic_env(module);
+  return PyModule_AddFunctions(module, functions) == 0 && bind_symbolic_numbers(module) && bind_symbolic_env(module) &&
+         bind_symbolic_measure(module);
 }
 
 }  // namespace pellucid::module

@@ -26,6 +26,7 @@ extern PyTypeObject* sym_bool_type;
 
 bool bind_symbolic_numbers(PyObject* module);
 bool bind_symbolic_env(PyObject* module);
+bool bind_symbolic_measure(PyObject* module);
 
 // The expression of a SymInt, SymFloat or SymBool, else null.
 inline symbolic::Expr sym_expr(PyObject* object) {

@@ -216,7 +216,8 @@ class Producer {
 
   // Whether a symbol lies in the range it was born with because what it equals does, whatever guards say.
   bool follows_from_replacement(Expr symbol) {
-    if (equalities_.empty()) {
+    if (!equalities_known_) {
+      equalities_known_ = true;
       for (const Guard* guard : chosen_) {
         if (!guard->condition->is(Kind::kEq0)) continue;
         const LinearView view(guard->condition->arg(0));
@@ -240,6 +241,7 @@ class Producer {
   std::vector<const Guard*> chosen_;
   std::unordered_map<Expr, Bounds> bounds_;
   std::unordered_map<Expr, std::vector<Term>> equalities_;
+  bool equalities_known_ = false;
   std::vector<std::string> violations_;
   GuardSet result_;
 };
