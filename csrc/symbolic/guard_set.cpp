@@ -103,8 +103,18 @@ class Producer {
   void choose() {
     std::vector<Expr> conditions;
     for (const Guard& guard : env_.guards()) conditions.push_back(guard.condition);
-    for (const size_t index : minimal(env_.arena(), conditions)) chosen_.push_back(&env_.guards()[index]);
-    for (const Guard* guard : chosen_) check_strict(*guard);
+    for (const size_t index : minimal(env_.arena(), conditions)) chosen_.push_back(env_.guards()[index]);
+    // Of symbols that are equal one is written, so that bounds of both come together.
+    Facts equalities(env_.arena());
+    for (const Guard& guard : chosen_) {
+      if (guard.condition->is(Kind::kEq0)) equalities.add(guard.condition);
+    }
+    if (!equalities.replaced().empty()) {
+      for (Guard& guard : chosen_) {
+        if (!guard.condition->is(Kind::kEq0)) guard.condition = equalities.simplify(guard.condition);
+      }
+    }
+    for (const Guard& guard : chosen_) check_strict(guard);
   }
 
   // A guard on one strictly constrained input must hold for each of its values.
@@ -169,17 +179,18 @@ class Producer {
   }
 
   void write_conditions() {
-    for (const Guard* guard : chosen_) {
+    for (const Guard& guard : chosen_) {
+      if (guard.condition->is_truth()) continue;  // follows from the equalities
       Range range;
-      if (const Expr symbol = as_bound(guard->condition, &range)) {
+      if (const Expr symbol = as_bound(guard.condition, &range)) {
         Bounds& bounds = bounds_.try_emplace(symbol, Bounds{symbol->range, {}, {}}).first->second;
-        if (range.lo > bounds.range.lo) bounds.lo = guard->location;
-        if (range.hi < bounds.range.hi) bounds.hi = guard->location;
+        if (range.lo > bounds.range.lo) bounds.lo = guard.location;
+        if (range.hi < bounds.range.hi) bounds.hi = guard.location;
         bounds.range = intersect(bounds.range, range);
         continue;
       }
-      const uint32_t row = add_row(text_of(guard->condition), guard->location, guard->condition);
-      result_.program.add_condition(guard->condition, places_, row);
+      const uint32_t row = add_row(text_of(guard.condition), guard.location, guard.condition);
+      result_.program.add_condition(guard.condition, places_, row);
     }
   }
 
@@ -218,10 +229,10 @@ class Producer {
   bool follows_from_replacement(Expr symbol) {
     if (!equalities_known_) {
       equalities_known_ = true;
-      for (const Guard* guard : chosen_) {
-        if (!guard->condition->is(Kind::kEq0)) continue;
-        const LinearView view(guard->condition->arg(0));
-        for (uint32_t i = 0; i < view.count(); ++i) equalities_[view.factor(i)].push_back({guard->condition->arg(0), view.coefficient(i)});
+      for (const Guard& guard : chosen_) {
+        if (!guard.condition->is(Kind::kEq0)) continue;
+        const LinearView view(guard.condition->arg(0));
+        for (uint32_t i = 0; i < view.count(); ++i) equalities_[view.factor(i)].push_back({guard.condition->arg(0), view.coefficient(i)});
       }
     }
     const auto found = equalities_.find(symbol);
@@ -238,7 +249,7 @@ class Producer {
   ShapeEnv& env_;
   const bool skip_static_;
   GuardProgram::Places places_;
-  std::vector<const Guard*> chosen_;
+  std::vector<Guard> chosen_;
   std::unordered_map<Expr, Bounds> bounds_;
   std::unordered_map<Expr, std::vector<Term>> equalities_;
   bool equalities_known_ = false;

@@ -73,14 +73,32 @@ class Printer {
   }
 
  private:
+  // The arguments as they are written: where the order does not matter, by structure.
+  static std::pair<Expr, Expr> sides(Expr expr) {
+    switch (expr->kind) {
+      case Kind::kBitAnd:
+      case Kind::kBitOr:
+      case Kind::kBitXor:
+      case Kind::kFloatAdd:
+      case Kind::kFloatMul:
+      case Kind::kFloatEq:
+        if (compare(expr->arg(1), expr->arg(0), 0) < 0) return {expr->arg(1), expr->arg(0)};
+        [[fallthrough]];
+      default:
+        return {expr->arg(0), expr->arg(1)};
+    }
+  }
+
   std::string binary(Expr expr, const char* op, int level, int* own) {
     *own = level;
-    return text(expr->arg(0), level) + " " + op + " " + text(expr->arg(1), level + 1);
+    const auto [left, right] = sides(expr);
+    return text(left, level) + " " + op + " " + text(right, level + 1);
   }
 
   std::string tight(Expr expr, const char* op, int* own) {  // as sums are written: s0//2
     *own = kTermLevel;
-    return text(expr->arg(0), kTermLevel) + op + text(expr->arg(1), kTermLevel + 1);
+    const auto [left, right] = sides(expr);
+    return text(left, kTermLevel) + op + text(right, kTermLevel + 1);
   }
 
   std::string call(Expr expr, bool sorted) {
@@ -240,9 +258,11 @@ class Printer {
         return relation(expr, own);
       case Kind::kFloatEq:
       case Kind::kFloatLt:
-      case Kind::kFloatLe:
+      case Kind::kFloatLe: {
         *own = kCompare;
-        return text(expr->arg(0), kCompare + 1) + " " + kind_text(expr->kind) + " " + text(expr->arg(1), kCompare + 1);
+        const auto [left, right] = sides(expr);
+        return text(left, kCompare + 1) + " " + kind_text(expr->kind) + " " + text(right, kCompare + 1);
+      }
       case Kind::kAnd:
         return joined(expr, "and", kAndLevel, own);
       case Kind::kOr:

@@ -53,7 +53,7 @@ def draw_hints(data, domains):
     return [data.draw(st.sampled_from(list(domain))) for domain in domains]
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=1000, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, INTS, st.data())
 def test_expressions_mean_what_was_computed(domains, tree, data):
     hints = draw_hints(data, domains)
@@ -75,7 +75,7 @@ def test_expressions_mean_what_was_computed(domains, tree, data):
         assert (low is None or low <= expected) and (high is None or expected <= high), (repr(symbolic), low, high, values)
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=700, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, COMPARISONS, st.data())
 def test_comparisons_mean_what_was_asked(domains, tree, data):
     hints = draw_hints(data, domains)
@@ -131,19 +131,19 @@ def check_guards(domains, trees, probes, hints):
                 assert (low is None or low <= expected) and (high is None or expected <= high), (tree, values)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=400, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, st.lists(CONDITIONS, min_size=1, max_size=5), st.lists(INTS, max_size=2), st.data())
 def test_guards_are_exactly_the_answers(domains, trees, probes, data):
     check_guards(domains, trees, probes, draw_hints(data, domains))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=400, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, st.lists(FACTS, min_size=2, max_size=8), st.lists(INTS, max_size=1), st.data())
 def test_what_follows_does_follow(domains, trees, probes, data):
     check_guards(domains, trees, probes, draw_hints(data, domains))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=80, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, st.lists(FACTS, min_size=1, max_size=6), st.data())
 def test_a_replayed_log_gives_the_same_guards(domains, trees, data):
     hints = draw_hints(data, domains)
@@ -157,7 +157,7 @@ def test_a_replayed_log_gives_the_same_guards(domains, trees, data):
     assert again.guards == env.guards
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=250, deadline=None, suppress_health_check=QUIET)
 @given(DOMAIN_LISTS, st.lists(FACTS, min_size=1, max_size=5), st.lists(FACTS, min_size=1, max_size=3))
 def test_facts_of_unbacked_symbols(domains, facts, questions):
     """What was stated of symbols without hints is assumed, and what is then known holds wherever it does."""

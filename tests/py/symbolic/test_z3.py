@@ -4,7 +4,7 @@ import math
 
 import pytest
 import z3
-from generating import INT, RELATED
+from generating import BOOL, INT, RELATED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -117,8 +117,7 @@ def value(tree, numbers):
         return minimum(*operands) if kind == "min" else maximum(*operands)
     if kind in INT:
         return INT[kind](*operands)
-    left, right = operands
-    return {"lt": left < right, "le": left <= right, "gt": left > right, "ge": left >= right, "eq": left == right, "ne": left != right}[kind]
+    return BOOL[kind](*operands)
 
 
 def divisors(tree, numbers):
