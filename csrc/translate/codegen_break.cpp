@@ -335,11 +335,8 @@ Status Codegen::break_instruction(Frame& frame) {
   for (size_t i = below; i < frame.stack.size(); i++) TRY(value(frame.stack[i]));
   const int32_t start = static_cast<int32_t>(out_.instructions.size());
   if (instruction.op == Op::CALL) {
-    const auto& instructions = frame.code->instructions;
-    const size_t at = static_cast<size_t>(frame.pc);
-    for (size_t back = 1; back <= 2 && back <= at; back++)
-      if (instructions[at - back].op == Op::KW_NAMES)
-        emit(Op::KW_NAMES, constant_index(frame.code->consts[instructions[at - back].arg].get()));
+    if (const int names = call_start(*frame.code, frame.pc); names != frame.pc)
+      emit(Op::KW_NAMES, constant_index(frame.code->consts[frame.code->instructions[static_cast<size_t>(names)].arg].get()));
     load_call(instruction.arg);
   } else if (loads_method) {
     load_name(Op::LOAD_ATTR, frame.code->names[instruction.arg].get());
@@ -379,7 +376,7 @@ Status Codegen::inner_call(size_t level) {
   ResumeKey key;
   key.entry = innermost ? ResumeKey::Entry::kAt : ResumeKey::Entry::kByCall;
   key.repeats = innermost;
-  key.index = innermost ? frame.pc : frame.pc + 1;
+  key.index = innermost ? call_start(*frame.code, frame.pc) : frame.pc + 1;
   key.call_index = innermost ? -1 : frame.pc;
   key.bound = live(frame, key.index);
   if (!innermost) {  // a handler around the call reads locals too

@@ -184,6 +184,14 @@ long unit_of(PyObject* assembled, int index) {
 
 }  // namespace
 
+int call_start(const bytecode::Code& code, int pc) {
+  if (code.instructions[static_cast<size_t>(pc)].op != bytecode::Op::CALL) return pc;
+  for (int back = 1; back <= 2 && back <= pc; ++back) {  // PRECALL may stand between
+    if (code.instructions[static_cast<size_t>(pc - back)].op == bytecode::Op::KW_NAMES) return pc - back;
+  }
+  return pc;
+}
+
 const Resume* resume_code(const ResumeKey& key, const Code& original) {
   auto& candidates = registry().by_key[{key.code, key.index}];
   for (auto& candidate : candidates)

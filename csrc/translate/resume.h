@@ -32,6 +32,9 @@ struct Resume {
   size_t n_locals = 0;  // arguments that are locals; stack values follow, then (kByCall) callee and argument tuple
 };
 
+// Where the call at `pc` begins: at the KW_NAMES that belongs to it, or at itself. For any other instruction it is `pc`.
+int call_start(const bytecode::Code& code, int pc);
+
 // The resume code for a key, made on first use; null with a Python exception set on failure.
 const Resume* resume_code(const ResumeKey& key, const bytecode::Code& original);
 // What a resume function's code object stands for, or null for ordinary code.

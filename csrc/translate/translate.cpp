@@ -104,7 +104,8 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
         raise_unsupported(t, failure);
         return {{Outcome::kError, nullptr, {}}, false};
       }
-      const bool reported = resume && resume->key.repeats && t.frames().size() == 1 && t.frames()[0]->pc == resume->key.index;
+      const bool reported = resume && resume->key.repeats && t.frames().size() == 1 &&
+                            call_start(*t.frames()[0]->code, t.frames()[0]->pc) == resume->key.index;
       if (!reported) broke = &failure;
       codegen.attribute_to_break();
       generated = codegen.break_at(failure);

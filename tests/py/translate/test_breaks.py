@@ -281,3 +281,35 @@ def test_an_instruction_that_ran_python_code_is_not_run_twice():
 
     compare(f, (X, []))
     compare(g, (X, []))
+
+
+def keywords(x, *, scale=1.0, out=None):
+    return show(x * scale, out)
+
+
+def test_a_breaking_call_in_an_inlined_function_keeps_its_keywords():
+    def inner(x):
+        y = x + 1
+        return keywords(y, scale=3.0, out=print(end="")), y
+
+    def by_torch(x):
+        y = x.clone()
+        torch.add(y[:-1], 1, out=y[1:])  # overlapping memory: raises
+        return y
+
+    def caught(x):
+        try:
+            return by_torch(x)
+        except RuntimeError as error:
+            return str(error)
+
+    def builtin(x):
+        y = x + 1
+        print(float(y.sum()), end="!", sep="")
+        return y
+
+    def outer(x):
+        return inner(x), builtin(x * 2)
+
+    compare(outer, (X,))
+    compare(caught, (X,))
