@@ -42,6 +42,37 @@ uint8_t precision_class(const c10::OperatorName& name) {
   return base == "mv" || base == "addmv" || base == "dot" || base == "vdot" ? 1 : 0;
 }
 
+// The rule of the operator that makes the results that `op` writes to its out= arguments, or null.
+const c10::KernelFunction* rule_of_functional(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  const auto& returns = op.schema().returns();
+  if (returns.empty()) return nullptr;
+  for (const auto& result : returns) {
+    if (result.alias_info() == nullptr || !result.alias_info()->isWrite()) return nullptr;
+  }
+  constexpr std::string_view kSuffix = "_out";
+  std::string overload = name.overload_name;
+  if (overload.size() > kSuffix.size() && overload.ends_with(kSuffix)) {
+    overload.resize(overload.size() - kSuffix.size());
+  } else {
+    overload.clear();  // "out", or the name of the result
+  }
+  if (overload == name.overload_name) return nullptr;
+  const auto functional = c10::Dispatcher::singleton().findSchema({name.name, overload});
+  if (!functional || functional->schema().arguments().size() + returns.size() != op.schema().arguments().size()) return nullptr;
+  return rules::find(functional->operator_name());
+}
+
+// One that Python registered, the C++ ones having been looked for.
+bool has_python_kernel(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  for (const DispatchKey key : {DispatchKey::Meta, DispatchKey::CompositeExplicitAutograd,
+                                DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeImplicitAutograd}) {
+    if (op.hasKernelForDispatchKey(key)) return true;
+  }
+  return false;
+}
+
 void resolve(const c10::OperatorHandle& op, Entry& entry) {
   using c10::DispatchKey;
   const auto& schema = op.schema();
@@ -84,7 +115,13 @@ void resolve(const c10::OperatorHandle& op, Entry& entry) {
   if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutograd))) return;
   if (use(Origin::kExplicit, cpp_kernel(op, DispatchKey::CompositeExplicitAutogradNonFunctional))) return;
   if (use(Origin::kImplicit, cpp_kernel(op, DispatchKey::CompositeImplicitAutograd))) return;
-  entry.origin = op.hasComputedKernelForDispatchKey(DispatchKey::Meta) ? Origin::kPython : Origin::kNone;
+  if (const c10::KernelFunction* functional = rule_of_functional(op)) {
+    const c10::KernelFunction adapted = rules::writing_to_out(*functional, op.schema().returns().size());
+    use(Origin::kRule, &adapted);
+    return;
+  }
+  // Others may register a shape function later; PyTorch's own are all there.
+  entry.origin = !pytorch_own || has_python_kernel(op) ? Origin::kPython : Origin::kNone;
 }
 
 Entry& global_entry_of(const c10::OperatorHandle& op) {

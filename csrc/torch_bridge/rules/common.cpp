@@ -6,6 +6,16 @@
 
 namespace pellucid::bridge::rules {
 
+Tensor make_columns(IntArrayRef sizes, ScalarType dtype) {
+  auto strides = c10::contiguous_strides(sizes);
+  const size_t rank = sizes.size();
+  if (rank >= 2) {
+    strides[rank - 1] = std::max<int64_t>(sizes[rank - 2], 1);
+    strides[rank - 2] = 1;
+  }
+  return make_strided(sizes, strides, dtype);
+}
+
 Sizes reduced_sizes(const Tensor& tensor, at::OptionalIntArrayRef dims, bool keepdim) {
   const int64_t rank = tensor.dim();
   std::bitset<at::dim_bitset_size> mask;

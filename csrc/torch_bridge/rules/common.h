@@ -38,11 +38,18 @@ inline Tensor make_like(const Tensor& tensor, ScalarType dtype) {
 }
 inline Tensor make_like(const Tensor& tensor) { return make_like(tensor, tensor.scalar_type()); }
 
+// Batches of column-major matrices, as LAPACK's results are.
+Tensor make_columns(IntArrayRef sizes, ScalarType dtype);
+
 inline ScalarType accumulation_type(ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf ? at::kFloat : dtype; }
 
 inline bool given(const OptionalTensor& tensor) { return tensor.has_value() && tensor->defined(); }
 
 inline Sizes sizes_of(const Tensor& tensor) { return Sizes(tensor.sizes().begin(), tensor.sizes().end()); }
+
+// The first ones but `count`, and the last `count`.
+inline IntArrayRef without_last(IntArrayRef values, size_t count = 1) { return values.slice(0, values.size() - count); }
+inline IntArrayRef last_of(IntArrayRef values, size_t count) { return values.slice(values.size() - count); }
 
 // Sizes with `dims` (all of them when empty) reduced.
 Sizes reduced_sizes(const Tensor& tensor, at::OptionalIntArrayRef dims, bool keepdim);

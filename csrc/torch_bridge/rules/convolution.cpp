@@ -25,6 +25,15 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const OptionalTensor& bia
   TORCH_CHECK(x.scalar_type() == weight.scalar_type(), "Input type (", x.scalar_type(), ") and weight type (", weight.scalar_type(),
               ") should be the same");
   TORCH_CHECK(groups > 0, "non-positive groups is not supported");
+  for (int64_t i = 0; i < spatial; ++i) {
+    TORCH_CHECK(per_dim(padding, i) >= 0, "negative padding is not supported");
+    TORCH_CHECK(per_dim(stride, i) > 0, "non-positive stride is not supported");
+    TORCH_CHECK(per_dim(dilation, i) > 0, "dilation should be greater than zero");
+  }
+  TORCH_CHECK(weight.size(0) >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+  TORCH_CHECK(weight.size(0) % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
   const bool batched = x.dim() == spatial + 2;
   const int64_t channel_dim = batched ? 1 : 0;
   TORCH_CHECK(transposed ? x.size(channel_dim) == weight.size(0) : x.size(channel_dim) == weight.size(1) * groups, "Given groups=", groups,
@@ -41,8 +50,6 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const OptionalTensor& bia
     const int64_t extent = per_dim(dilation, i) * (weight.size(2 + i) - 1) + 1;
     const int64_t pad = per_dim(padding, i);
     const int64_t step = per_dim(stride, i);
-    TORCH_CHECK(step > 0, "non-positive stride is not supported");
-    TORCH_CHECK(pad >= 0, "negative padding is not supported");
     if (transposed) {
       sizes.push_back((in - 1) * step - 2 * pad + extent + per_dim(output_padding, i));
     } else {
@@ -74,12 +81,50 @@ std::tuple<Tensor, Tensor, Tensor> convolve_backward(const Tensor& grad, const T
   return {grad_x, grad_weight, grad_bias};
 }
 
+// The kernels below `convolution`, each with sizes of its own.
+constexpr int64_t kOnes[] = {1, 1, 1};
+constexpr int64_t kZeros[] = {0, 0, 0};
+
+Tensor contiguous(const Tensor& x) { return make(x.sizes(), x.scalar_type()); }
+
+Tensor slow_conv(const Tensor& x, const Tensor& weight, IntArrayRef kernel, const OptionalTensor& bias, IntArrayRef stride,
+                 IntArrayRef padding) {
+  const size_t spatial = kernel.size();
+  Tensor out = convolve(x, weight, bias, stride, padding, IntArrayRef(kOnes, spatial), false, IntArrayRef(kZeros, spatial), 1);
+  return spatial == 2 ? out : contiguous(out);
+}
+
+Tensor slow_conv_dilated(const Tensor& x, const Tensor& weight, IntArrayRef kernel, const OptionalTensor& bias, IntArrayRef stride,
+                         IntArrayRef padding, IntArrayRef dilation) {
+  const size_t spatial = kernel.size();
+  Tensor out = convolve(x, weight, bias, stride, padding, dilation, false, IntArrayRef(kZeros, spatial), 1);
+  return spatial == 2 ? out : contiguous(out);
+}
+
+Tensor slow_conv_transpose3d(const Tensor& x, const Tensor& weight, IntArrayRef /*kernel*/, const OptionalTensor& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef output_padding, IntArrayRef dilation) {
+  return contiguous(convolve(x, weight, bias, stride, padding, dilation, true, output_padding, 1));
+}
+
+Tensor depthwise(const Tensor& x, const Tensor& weight, IntArrayRef kernel, const OptionalTensor& bias, IntArrayRef stride,
+                 IntArrayRef padding, IntArrayRef dilation) {
+  const size_t spatial = kernel.size();
+  return contiguous(convolve(x, weight, bias, stride, padding, dilation, false, IntArrayRef(kZeros, spatial), x.size(1)));
+}
+
 }  // namespace
 
 void add_convolution(Table& table) {
   table.add("convolution", "", TORCH_FN(convolve));
   table.add("_convolution", "", TORCH_FN(convolve_with_flags));
   table.add("convolution_backward", "", TORCH_FN(convolve_backward));
+  table.add("_slow_conv2d_forward", "", TORCH_FN(slow_conv));
+  table.add("slow_conv3d_forward", "", TORCH_FN(slow_conv));
+  table.add("slow_conv_dilated2d", "", TORCH_FN(slow_conv_dilated));
+  table.add("slow_conv_dilated3d", "", TORCH_FN(slow_conv_dilated));
+  table.add("slow_conv_transpose3d", "", TORCH_FN(slow_conv_transpose3d));
+  table.add("_conv_depthwise2d", "", TORCH_FN(depthwise));
+  table.add("conv_depthwise3d", "", TORCH_FN(depthwise));
 }
 
 }  // namespace pellucid::bridge::rules

@@ -10,6 +10,12 @@ Tensor scalar_tensor(const Scalar& /*value*/, std::optional<ScalarType> dtype, s
   return make({}, dtype.value_or(c10::typeMetaToScalarType(c10::get_default_dtype())));
 }
 
+// Tensors that are known to be zero have views that no dispatch key of ours gets to see; the fake is one of ordinary zeros.
+Tensor zero_tensor(IntArrayRef sizes, std::optional<ScalarType> dtype, std::optional<at::Layout> /*layout*/,
+                   std::optional<at::Device> /*device*/, std::optional<bool> /*pin*/) {
+  return make(sizes, dtype.value_or(c10::typeMetaToScalarType(c10::get_default_dtype())));
+}
+
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, const std::optional<at::Generator>& /*generator*/) {
   TORCH_CHECK(weights.dim() == 1 || weights.dim() == 2, "prob_dist must be 1 or 2 dim");
   TORCH_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
@@ -43,6 +49,7 @@ Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset, std::optional
 
 void add_factories(Table& table) {
   table.add("scalar_tensor", "", TORCH_FN(scalar_tensor));
+  table.add("_efficientzerotensor", "", TORCH_FN(zero_tensor));
   table.add("multinomial", "", TORCH_FN(multinomial));
   table.add("randperm", "generator_out", TORCH_FN(randperm_out));
   table.add("tril_indices", "", TORCH_FN(tril_indices));

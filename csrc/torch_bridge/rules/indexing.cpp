@@ -7,16 +7,6 @@ namespace pellucid::bridge::rules {
 
 namespace {
 
-Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/, bool /*scale_grad*/, bool /*sparse*/) {
-  TORCH_CHECK(weight.dim() == 2, "'weight' must be 2-D");
-  TORCH_CHECK(indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt,
-              "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
-              indices.scalar_type(), " instead (while checking arguments for embedding)");
-  Sizes sizes = sizes_of(indices);
-  sizes.push_back(weight.size(1));
-  return make(sizes, weight.scalar_type());
-}
-
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector, but got dim: ", index.dim());
   TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt,
@@ -92,22 +82,32 @@ Tensor take(const Tensor& x, const Tensor& index) {
   return make(index.sizes(), x.scalar_type());
 }
 
-// searchsorted and bucketize: positions, one for each value looked up.
-ScalarType position_type(bool int32) { return int32 ? at::kInt : at::kLong; }
-Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool int32, bool /*right*/) {
-  TORCH_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
-  return make(x.sizes(), position_type(int32));
+Tensor nonzero_static(const Tensor& x, int64_t size, int64_t /*fill*/) {
+  TORCH_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  if (device().is_cpu()) return make({size, x.dim()}, at::kLong);
+  return make_strided({size, x.dim()}, {1, size}, at::kLong);
 }
-Tensor searchsorted(const Tensor& sorted, const Tensor& x, bool int32, bool /*right*/, std::optional<std::string_view> /*side*/,
-                    const OptionalTensor& /*sorter*/) {
-  TORCH_CHECK(sorted.dim() > 0, "input value can be a scalar only when boundaries tensor dimension is 1");
-  return make(x.sizes(), position_type(int32));
+
+// Rows of unequal numbers, one after the other, and padded to one length.
+Tensor padded_of_jagged(const Tensor& values, at::TensorList offsets, IntArrayRef lengths, double /*padding*/) {
+  TORCH_CHECK(offsets.size() == 1 && lengths.size() == 1, "Only one jagged dim is supported, got ", offsets.size(), " offsets and ",
+              lengths.size(), " max_lengths");
+  Sizes sizes{offsets[0].size(0) - 1, lengths[0]};
+  sizes.append(values.sizes().begin() + 1, values.sizes().end());
+  return make(sizes, values.scalar_type());
+}
+
+Tensor jagged_of_padded(const Tensor& dense, at::TensorList offsets, std::optional<int64_t> total) {
+  TORCH_CHECK(offsets.size() == 1, "Only one jagged dim is supported, got ", offsets.size(), " offsets");
+  if (!total) throw_data_dependent("_padded_dense_to_jagged_forward");
+  Sizes sizes{*total};
+  sizes.append(dense.sizes().begin() + 2, dense.sizes().end());
+  return make(sizes, dense.scalar_type());
 }
 
 }  // namespace
 
 void add_indexing(Table& table) {
-  table.add("embedding", "", TORCH_FN(embedding));
   table.add("index_select", "", TORCH_FN(index_select));
   table.add("index", "Tensor", TORCH_FN(indexed));
   table.add("_index_put_impl_", "", TORCH_FN(index_put));
@@ -116,8 +116,9 @@ void add_indexing(Table& table) {
   table.add("repeat", "", TORCH_FN(repeat));
   table.add("repeat_interleave", "Tensor", TORCH_FN(repeat_interleave));
   table.add("take", "", TORCH_FN(take));
-  table.add("bucketize", "Tensor", TORCH_FN(bucketize));
-  table.add("searchsorted", "Tensor", TORCH_FN(searchsorted));
+  table.add("_jagged_to_padded_dense_forward", "", TORCH_FN(padded_of_jagged));
+  table.add("_padded_dense_to_jagged_forward", "", TORCH_FN(jagged_of_padded));
+  table.add("nonzero_static", "", TORCH_FN(nonzero_static));
 }
 
 }  // namespace pellucid::bridge::rules

@@ -23,12 +23,17 @@ Three native_layer_norm(const Tensor& x, IntArrayRef shape, const OptionalTensor
   TORCH_CHECK(
       rank >= 1,
       "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ", shape);
-  TORCH_CHECK(x.dim() >= rank && x.sizes().slice(static_cast<size_t>(x.dim() - rank)) == shape, "Given normalized_shape=", shape,
-              ", expected input with shape [*, ", shape, "], but got input of size", x.sizes());
-  for (const OptionalTensor* parameter : {&weight, &bias}) {
-    TORCH_CHECK(!given(*parameter) || (*parameter)->sizes() == shape,
-                "Expected weight and bias to be of same shape as normalized_shape, but got ", shape);
+  if (x.dim() < rank || last_of(x.sizes(), shape.size()) != shape) {
+    std::string expected;
+    for (const int64_t size : shape) expected += ", " + std::to_string(size);
+    TORCH_CHECK(false, "Given normalized_shape=", shape, ", expected input with shape [*", expected, "], but got input of size", x.sizes());
   }
+  const auto check_shape = [&](const OptionalTensor& parameter, const char* name) {
+    TORCH_CHECK(!given(parameter) || parameter->sizes() == shape, "Expected ", name, " to be of same shape as normalized_shape, but got ",
+                name, " of shape ", given(parameter) ? parameter->sizes() : shape, " and normalized_shape = ", shape);
+  };
+  check_shape(weight, "weight");
+  check_shape(bias, "bias");
   Sizes statistics = sizes_of(x);
   for (size_t i = statistics.size() - shape.size(); i < statistics.size(); ++i) statistics[i] = 1;
   const ScalarType dtype = statistics_type(x, {&weight, &bias});
@@ -89,6 +94,45 @@ std::tuple<Tensor, Tensor> weight_norm(const Tensor& direction, const Tensor& ma
   return {make_like(direction), make_strided(magnitude.sizes(), magnitude.strides(), dtype)};
 }
 
+// The steps that nn.SyncBatchNorm is made of. Statistics are float for half-precision input.
+std::tuple<Tensor, Tensor> channel_statistics(const Tensor& x) {
+  const ScalarType dtype = accumulation_type(x.scalar_type());
+  return {make({x.size(1)}, dtype), make({x.size(1)}, dtype)};
+}
+
+std::tuple<Tensor, Tensor> batch_norm_stats(const Tensor& x, double /*eps*/) { return channel_statistics(x); }
+
+std::tuple<Tensor, Tensor> batch_norm_update_stats(const Tensor& x, const OptionalTensor& running_mean, const OptionalTensor& running_var,
+                                                   double /*momentum*/) {
+  check_channels(running_mean, x.size(1), "running_mean");
+  check_channels(running_var, x.size(1), "running_var");
+  const ScalarType dtype = statistics_type(x, {&running_mean, &running_var});
+  return {make({x.size(1)}, dtype), make({x.size(1)}, dtype)};
+}
+
+Tensor batch_norm_elementwise(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias, const Tensor& /*mean*/,
+                              const Tensor& /*invstd*/, double /*eps*/) {
+  check_channels(weight, x.size(1), "weight");
+  check_channels(bias, x.size(1), "bias");
+  return make_like(x);
+}
+
+std::tuple<Tensor, Tensor> gathered_statistics(const Tensor& mean) {
+  return {make({mean.size(1)}, mean.scalar_type()), make({mean.size(1)}, mean.scalar_type())};
+}
+
+std::tuple<Tensor, Tensor> batch_norm_gather(const Tensor& /*x*/, const Tensor& mean, const Tensor& /*invstd*/,
+                                             const OptionalTensor& /*running_mean*/, const OptionalTensor& /*running_var*/,
+                                             double /*momentum*/, double /*eps*/, int64_t /*count*/) {
+  return gathered_statistics(mean);
+}
+
+std::tuple<Tensor, Tensor> batch_norm_gather_with_counts(const Tensor& /*x*/, const Tensor& mean, const Tensor& /*invstd*/,
+                                                         const OptionalTensor& /*running_mean*/, const OptionalTensor& /*running_var*/,
+                                                         double /*momentum*/, double /*eps*/, const Tensor& /*counts*/) {
+  return gathered_statistics(mean);
+}
+
 }  // namespace
 
 void add_normalization(Table& table) {
@@ -99,6 +143,11 @@ void add_normalization(Table& table) {
   table.add("_batch_norm_with_update", "", TORCH_FN(batch_norm_with_update));
   table.add("_weight_norm_interface", "", TORCH_FN(weight_norm));
   table.add("native_group_norm", "", TORCH_FN(native_group_norm));
+  table.add("batch_norm_stats", "", TORCH_FN(batch_norm_stats));
+  table.add("batch_norm_update_stats", "", TORCH_FN(batch_norm_update_stats));
+  table.add("batch_norm_elemt", "", TORCH_FN(batch_norm_elementwise));
+  table.add("batch_norm_gather_stats", "", TORCH_FN(batch_norm_gather));
+  table.add("batch_norm_gather_stats_with_counts", "", TORCH_FN(batch_norm_gather_with_counts));
 }
 
 }  // namespace pellucid::bridge::rules

@@ -26,13 +26,23 @@ const Table& table() {
   static const auto* table = [] {
     auto* made = new Table;
     add_attention(*made);
+    add_backward(*made);
     add_convolution(*made);
+    add_distances(*made);
+    add_embedding(*made);
     add_factories(*made);
+    add_folding(*made);
+    add_fourier(*made);
+    add_histograms(*made);
     add_indexing(*made);
+    add_linear_algebra(*made);
     add_losses(*made);
+    add_matrices(*made);
     add_normalization(*made);
     add_pointwise(*made);
     add_pooling(*made);
+    add_quantization(*made);
+    add_random(*made);
     add_recurrent(*made);
     add_reductions(*made);
     add_sampling(*made);
@@ -58,6 +68,8 @@ bool is_data_dependent(const c10::OperatorName& name) {
       {"unique_consecutive", ""},
       {"unique_dim_consecutive", ""},
       {"bincount", ""},
+      {"is_set_to", ""},  // two fakes of tensors that share storage don't
+      {"_ctc_loss", "Tensor"},
       {"_nested_tensor_from_mask_left_aligned", ""},
       {"_nested_tensor_from_mask", ""},
   }));
@@ -65,8 +77,18 @@ bool is_data_dependent(const c10::OperatorName& name) {
 }
 
 bool mixes_devices(const c10::OperatorName& name) {
-  static const auto* set = new std::unordered_set<c10::OperatorName>(names({{"copy_", ""}}));
+  static const auto* set = new std::unordered_set<c10::OperatorName>(names({{"copy_", ""}, {"masked_fill_", "Tensor"}}));
   return set->count(name) != 0;
+}
+
+bool refuses_same_memory(const c10::OperatorName& name) {
+  static const auto* set = new std::unordered_set<std::string_view>{
+      "aten::cat",         "aten::gather",       "aten::index_add",        "aten::index_add_",     "aten::index_copy",
+      "aten::index_copy_", "aten::index_put_",   "aten::index_select",     "aten::kthvalue",       "aten::scatter",
+      "aten::scatter_",    "aten::scatter_add",  "aten::scatter_add_",     "aten::scatter_reduce", "aten::scatter_reduce_",
+      "aten::take",        "aten::masked_fill_", "aten::_index_put_impl_",
+  };
+  return set->count(name.name) != 0;
 }
 
 void throw_data_dependent(const char* name) { bridge::throw_data_dependent(std::string("aten::") + name); }
@@ -77,6 +99,7 @@ bool needs_storage(const c10::OperatorName& name) {
       {"set_", "source_Storage_storage_offset"},
       {"set_", "source_Tensor"},
       {"set_", ""},
+      {"as_strided", ""},
       {"as_strided_", ""},
   }));
   return set->count(name) != 0;

@@ -6,16 +6,21 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/operator_name.h>
 
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace pellucid::bridge::rules {
 
 class Table {
  public:
-  // `name` without "aten::"; `function` is TORCH_FN(a function whose parameters are those of the schema).
+  // `name` without "aten::", or with another namespace; `function` is TORCH_FN(a function whose parameters are those of the schema).
   template <class Function>
   void add(const char* name, const char* overload, Function function) {
-    const bool fresh = rules_.emplace(key(name, overload), c10::KernelFunction::makeFromUnboxedFunction(function)).second;
+    add(name, overload, c10::KernelFunction::makeFromUnboxedFunction(function));
+  }
+  void add(const char* name, const char* overload, c10::KernelFunction kernel) {
+    const bool fresh = rules_.emplace(key(name, overload), std::move(kernel)).second;
     TORCH_INTERNAL_ASSERT(fresh, "two rules for ", name, ".", overload);
   }
   const c10::KernelFunction* find(const c10::OperatorName& name) const {
@@ -24,7 +29,9 @@ class Table {
   }
   const std::unordered_map<c10::OperatorName, c10::KernelFunction>& all() const { return rules_; }
 
-  static c10::OperatorName key(const char* name, const char* overload) { return {std::string("aten::") + name, overload}; }
+  static c10::OperatorName key(std::string_view name, const char* overload) {
+    return {name.find("::") == name.npos ? "aten::" + std::string(name) : std::string(name), overload};
+  }
 
  private:
   std::unordered_map<c10::OperatorName, c10::KernelFunction> rules_;
@@ -33,8 +40,14 @@ class Table {
 const Table& table();
 const c10::KernelFunction* find(const c10::OperatorName& name);
 
+// A rule for an operator that takes `count` out= arguments after those of the operator whose rule this is.
+c10::KernelFunction writing_to_out(const c10::KernelFunction& functional, size_t count);
+
 // Operators whose result (its shape, or a Python number) depends on values: item, nonzero, equal ...
 bool is_data_dependent(const c10::OperatorName& name);
+
+// Whether the kernels refuse to write to the very memory that they read, not only to a part of it.
+bool refuses_same_memory(const c10::OperatorName& name);
 
 // Rules that change or read a tensor's storage, so that the twins must share it with the originals.
 bool needs_storage(const c10::OperatorName& name);
@@ -49,13 +62,23 @@ c10::Device device();
 void set_device(c10::Device device);
 
 void add_attention(Table& table);
+void add_backward(Table& table);
 void add_convolution(Table& table);
+void add_distances(Table& table);
+void add_embedding(Table& table);
 void add_factories(Table& table);
+void add_folding(Table& table);
+void add_fourier(Table& table);
+void add_histograms(Table& table);
 void add_indexing(Table& table);
+void add_linear_algebra(Table& table);
 void add_losses(Table& table);
+void add_matrices(Table& table);
 void add_normalization(Table& table);
 void add_pointwise(Table& table);
 void add_pooling(Table& table);
+void add_quantization(Table& table);
+void add_random(Table& table);
 void add_recurrent(Table& table);
 void add_reductions(Table& table);
 void add_sampling(Table& table);
