@@ -3,10 +3,13 @@
 #include "torch_bridge/fake_fallback.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/node.h>
 
+#include "torch_bridge/fake_assumption.h"
 #include "torch_bridge/fake_constant.h"
 #include "torch_bridge/fake_errors.h"
 #include "torch_bridge/fake_meta.h"
+#include "torch_bridge/fake_overlap.h"
 #include "torch_bridge/fake_table.h"
 #include "torch_bridge/fake_twin.h"
 #include "torch_bridge/rules/rules.h"
@@ -85,13 +88,26 @@ class RuleDevice {
   const c10::Device previous_;
 };
 
+// Autograd's formulas ask values that were saved for where to make new ones, and those have lost their device: then it is that of the
+// gradient which the node was called with.
+c10::Device named_device(c10::Device device) {
+  if (!device.is_meta()) return device;
+  const auto node = torch::autograd::get_current_node();
+  return node && node->num_inputs() > 0 ? node->input_metadata(0).device() : device;
+}
+
 void check_writes_no_real_tensor(const c10::OperatorHandle& op, const Entry& entry, const Stack& stack, size_t base) {
   for (uint64_t mask = entry.written_mask; mask != 0; mask &= mask - 1) {
     const c10::IValue& value = stack[base + static_cast<size_t>(__builtin_ctzll(mask))];
-    if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor& tensor = value.toTensor();
-    TORCH_CHECK(is_fake_impl(tensor.unsafeGetTensorImpl()) || tensor.is_meta(), op.operator_name(),
-                " would write to a real tensor while only shapes are computed");
+    const auto check = [&](const at::Tensor& tensor) {
+      TORCH_CHECK(!tensor.defined() || is_fake_impl(tensor.unsafeGetTensorImpl()) || tensor.is_meta(), op.operator_name(),
+                  " would write to a real tensor while only shapes are computed");
+    };
+    if (value.isTensor()) {
+      check(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorList()) check(tensor);
+    }
   }
 }
 
@@ -162,14 +178,23 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   entry.count();
   precision_seen |= entry.precision;
   const size_t base = stack->size() - entry.argument_count;
-  if (entry.origin == Origin::kDataDependent) throw_data_dependent(toString(op.operator_name()));
+  if (entry.origin == Origin::kDataDependent) {
+    if (answer_by_assumption(op, stack)) return;
+    throw_data_dependent(toString(op.operator_name()));
+  }
 
   CommonDevice common;
   for (size_t i = base; i < stack->size(); ++i) common.add((*stack)[i]);
-  if (entry.written_mask != 0) check_writes_no_real_tensor(op, entry, *stack, base);
+  if (entry.written_mask != 0) {
+    check_writes_no_real_tensor(op, entry, *stack, base);
+    if (!entry.shares_storage) check_no_overlap(op, entry, *stack, base);
+  }
   if (entry.device_argument >= 0) {
     c10::IValue& argument = (*stack)[base + static_cast<size_t>(entry.device_argument)];
-    if (argument.isDevice()) common.set(argument.toDevice());
+    if (argument.isDevice()) {
+      common.set(named_device(argument.toDevice()));
+      argument = common.get();
+    }
     if (entry.on_twins) argument = c10::Device(c10::kMeta);
   }
   if (entry.on_twins && entry.pin_argument >= 0) (*stack)[base + static_cast<size_t>(entry.pin_argument)] = c10::IValue();
