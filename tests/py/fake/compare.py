@@ -54,6 +54,11 @@ def describe_all(result, inputs):
 
 def check_call(function, *args, **kwargs):
     """Calls `function` on fakes of the arguments and on the arguments themselves, and asserts that all that can be seen is equal."""
+    check_all(function, args, kwargs)
+
+
+def check_all(function, args, kwargs, ignored=(), backward=False):
+    """The same without what is `ignored`, and with the gradients of the arguments after it if `backward`."""
     fake_args, fake_kwargs = fakes((args, kwargs))
     inputs = [(tuple(t.shape), t.stride(), t.dtype) if isinstance(t, torch.Tensor) else t for t in tree_leaves((args, kwargs))]
     with _core.FakeScope():
@@ -62,9 +67,30 @@ def check_call(function, *args, **kwargs):
     assert all(_core.is_fake(leaf) or leaf.device.type == "meta" for leaf in tree_leaves(fake_result) if isinstance(leaf, torch.Tensor))
     real_result = function(*args, **kwargs)
     expected = describe_all(real_result, (args, kwargs))
+    if backward:
+        try:
+            expected += gradients(real_result, (args, kwargs))
+        except RuntimeError:  # there are no kernels for some types, and gradients that are ill-defined
+            pass
+        else:
+            with _core.FakeScope():
+                made += gradients(fake_result, (fake_args, fake_kwargs))
     assert len(made) == len(expected)
     for i, (got, want) in enumerate(zip(made, expected)):
+        if isinstance(got, dict) and isinstance(want, dict):
+            got, want = ({key: value for key, value in part.items() if key not in ignored} for part in (got, want))
         assert got == want, f"result {i} of {function} on {inputs}:\n fake {difference(got, want)}\n real {difference(want, got)}"
+
+
+def gradients(result, inputs):
+    """Descriptions of the gradients of the leaves among the inputs, for gradients of one for the results."""
+    results = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad and t.layout == torch.strided]
+    leaves = [t for t in tree_leaves(inputs) if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+    if not results or not leaves:
+        return []
+    made = torch.autograd.grad(results, leaves, [torch.ones_like(t) for t in results], allow_unused=True)
+    seen = ("shape", "stride", "dtype", "device", "requires_grad", "class")
+    return [None if t is None else {key: value for key, value in describe(t).items() if key in seen} for t in made]
 
 
 def difference(a, b):

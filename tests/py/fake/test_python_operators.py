@@ -1,43 +1,58 @@
-"""Which operators of PyTorch have no native shape function and go to its Python meta functions: a list that only shrinks."""
+"""Which operators of PyTorch have no native shape function: a list that only shrinks, and the page that lists all."""
 
 import pathlib
+import subprocess
+import sys
 
 import torch
 
 from pellucid import _core
 
 LIST = pathlib.Path(__file__).with_name("python_operators.txt")
+TOOLS = pathlib.Path(__file__).parents[3] / "tools"
+sys.path.insert(0, str(TOOLS))
 
-
-def python_operators():
-    """ATen operators on tensors, without the forms that write to given results, whose shapes come from Python."""
-    found = set()
-    for full in torch._C._dispatch_get_all_op_names():
-        name, _, overload = full.partition(".")
-        if not name.startswith("aten::") or "out" in overload:
-            continue
-        try:
-            schema = torch._C._get_schema(name, overload)
-        except RuntimeError:  # a name that has kernels but no schema
-            continue
-        if not any("Tensor" in str(value.type) for value in (*schema.returns, *schema.arguments)):
-            continue
-        if _core.fake_origin(name, overload) in ("python", "none"):
-            found.add(full)
-    return found
+import gen_operator_page
 
 
 def test_list_of_operators_that_need_python():
     listed = set(LIST.read_text().split())
-    found = python_operators()
+    origins = gen_operator_page.operators()
+    found = {"aten::" + name for origin in ("python", "none") for name in origins[origin]}
     assert found - listed == set(), "went back to Python"
     assert listed - found == set(), "native now: take them off the list"
 
 
+def test_the_page_of_operators_is_up_to_date():
+    checked = subprocess.run([sys.executable, str(TOOLS / "gen_operator_page.py"), "--check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+@torch.library.custom_op("pellucid_tests::halves", mutates_args=())
+def halves(x: torch.Tensor) -> torch.Tensor:
+    return x[: x.shape[0] // 2].clone()
+
+
+@halves.register_fake
+def _(x):
+    return x.new_empty(x.shape[0] // 2, *x.shape[1:])
+
+
 def test_a_python_shape_function_is_counted_and_right():
-    assert "aten::_cdist_forward" in LIST.read_text().split()
     _core.reset_fake_stats()
     with _core.FakeScope():
-        result = torch.cdist(torch.rand(3, 4), torch.rand(5, 4))
-    assert result.shape == (3, 5) and _core.is_fake(result)
-    assert _core.fake_stats()["aten::_cdist_forward"] == ("python", 1)
+        result = halves(torch.rand(4, 5))
+    assert result.shape == (2, 5) and _core.is_fake(result)
+    assert _core.fake_stats()["pellucid_tests::halves"] == ("python", 1)
+
+
+def test_an_operator_without_any_shape_raises():
+    _core.reset_fake_stats()
+    x = _core.fake_tensor(torch.eye(3))
+    with _core.FakeScope():
+        try:
+            x.to_sparse()
+        except NotImplementedError as error:
+            assert "no shape function for aten::_to_sparse" in str(error)
+        else:
+            raise AssertionError("made a sparse tensor")

@@ -1,269 +1,51 @@
 """Every hand-written rule against the real operator, over inputs of several shapes, layouts and types."""
 
 import pytest
+import rule_cases
+import rule_cases_gradients
+import rule_cases_numeric
 import torch
-from compare import check_call, fakes
+from compare import check_call, fakes, origins_called
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves
 
 from pellucid import _core
 
 ops = torch.ops.aten
-
-
-def tensors(*shape, dtype=torch.float32):
-    """The same sizes contiguous, transposed, strided with gaps, expanded and (4-D, 5-D) channels_last."""
-    shape = tuple(shape)
-    made = [torch.rand(shape).to(dtype)]
-    if len(shape) >= 2:
-        made.append(torch.rand(shape[::-1]).to(dtype).permute(*reversed(range(len(shape)))))
-        made.append(torch.rand((*shape[:-1], shape[-1] * 2)).to(dtype)[..., ::2])
-        made.append(torch.rand((1, *shape[1:])).to(dtype).expand(shape))
-    if len(shape) == 4:
-        made.append(made[0].to(memory_format=torch.channels_last))
-    if len(shape) == 5:
-        made.append(made[0].to(memory_format=torch.channels_last_3d))
-    return made
-
-
-def each(function, *shapes, dtypes=(torch.float32,)):
-    """The function on every variant of every shape."""
-    return [(function, (x,)) for shape in shapes for dtype in dtypes for x in tensors(*shape, dtype=dtype)]
-
-
-FLOATS = (torch.float32, torch.float64, torch.bfloat16)
-ANY = (torch.float32, torch.int64, torch.bool, torch.complex64)
 LONG = torch.long
 
-
-def pointwise():
-    yield from each(torch.relu, (), (4, 5), (2, 3, 4, 5), (0, 3), dtypes=(*FLOATS, torch.int32))
-    yield from each(torch.abs, (4, 5), dtypes=(torch.float32, torch.int8, torch.complex64))
-    yield from each(torch.angle, (4, 5), dtypes=(torch.float64, torch.int64, torch.bool, torch.complex64, torch.complex128))
-    yield from each(torch.abs, (2, 3, 4, 5), dtypes=(torch.complex64,))
-    yield from each(torch.isnan, (4, 5), dtypes=ANY)
-    yield from each(functional.hardtanh, (4, 5), (2, 3, 4, 5), dtypes=(*FLOATS, torch.int32))
-    yield from each(functional.hardswish, (4, 5), dtypes=FLOATS)
-    yield from each(torch.logit, (4, 5), dtypes=(torch.float64, torch.bfloat16))
-    yield from each(functional.logsigmoid, (4, 5), dtypes=FLOATS)
-    yield from each(lambda x: torch.nan_to_num(x, 0.0), (4, 5), dtypes=(torch.float32, torch.int64))
-    yield from each(torch.conj_physical, (4, 5), dtypes=(torch.float32, torch.complex64))
-    yield from each(torch.logical_not, (4, 5), (), dtypes=ANY)
-    for name in ("logical_and", "logical_or", "logical_xor", "floor_divide"):
-        function = getattr(torch, name)
-        for x in tensors(4, 5):
-            yield function, (x, torch.rand(5) + 1)
-            yield function, (x, torch.ones(4, 1, dtype=torch.int64))
-        yield function, (torch.ones(4, 5), torch.tensor(2, dtype=torch.int64))
-    yield torch.floor_divide, (torch.ones(3, dtype=torch.int32), 2)
-    yield from each(lambda x: torch.rsub(x, torch.ones(4, 1, dtype=torch.float64)), (4, 5), dtypes=(torch.float32, torch.int64))
-    yield from each(lambda x: 2.5 % x, (4, 5), dtypes=(torch.float32, torch.int64))
-    yield from each(lambda x: functional.prelu(x, torch.rand(3)), (2, 3), (2, 3, 4, 5))
-    for condition in tensors(4, 5, dtype=torch.bool):
-        yield torch.where, (condition, torch.rand(5), torch.rand(4, 1, dtype=torch.float64))
-        yield torch.where, (condition, torch.rand(4, 5), 1.0)
-        yield torch.where, (condition, 1, torch.rand(5, 4).t())
-    yield torch.complex, (torch.rand(4, 5), torch.rand(5))
-    yield torch.polar, (torch.rand(4, 5).t(), torch.rand(4))
-
-
-def reductions():
-    for name in ("var", "std", "var_mean", "std_mean"):
-        function = getattr(torch, name)
-        yield from each(function, (4, 5), (2, 3, 4), dtypes=(torch.float32, torch.complex64))
-        yield from each(lambda x, f=function: f(x, (0, -1), keepdim=True), (4, 5, 6))
-        yield from each(lambda x, f=function: f(x, 1, correction=2), (4, 5, 6))
-    for name in ("prod", "max", "min", "median", "nanmedian"):
-        yield from each(getattr(torch, name), (), (4, 5), dtypes=(torch.float32, torch.int32))
-    yield from each(lambda x: torch.prod(x, dtype=torch.float64), (4, 5))
-    yield from each(lambda x: torch.nansum(x, (0, 2), keepdim=True), (2, 3, 4), dtypes=(torch.float32, torch.int32))
-    yield from each(lambda x: torch.count_nonzero(x, (1,)), (4, 5))
-    yield from each(torch.trace, (4, 5), dtypes=(torch.float32, torch.int32))
-    yield from each(lambda x: torch.histc(x, 7, 0, 1), (4, 5))
-    yield from each(lambda x: torch.kthvalue(x, 2, 1), (4, 5), (2, 3, 4, 5))
-    for function in (torch.median, torch.nanmedian, torch.mode):
-        yield from each(lambda x, f=function: f(x, 1), (4, 5, 6), dtypes=(torch.float32, torch.int64))
-        yield from each(lambda x, f=function: f(x, -1, True), (4, 5))
-    yield torch.dot, (torch.rand(4), torch.rand(8)[::2])
-    yield torch.vdot, (torch.rand(4, dtype=torch.complex64), torch.rand(4, dtype=torch.complex64))
-    for function in (torch.cummax, torch.cummin, torch.logcumsumexp):
-        yield from each(lambda x, f=function: f(x, 1), (4, 5), (2, 3, 4, 5))
-
-
-def normalization():
-    for dtype in FLOATS:
-        for x in tensors(2, 3, 4, dtype=dtype):
-            yield torch.native_layer_norm, (x, [4], torch.rand(4, dtype=dtype), torch.rand(4, dtype=dtype), 1e-5)
-            yield torch.native_layer_norm, (x, [3, 4], None, None, 1e-5)
-        for x in tensors(2, 4, 5, 6, dtype=dtype):
-            parameters = [torch.rand(4, dtype=dtype) for _ in range(4)]
-            for train in (True, False):
-                yield torch.native_batch_norm, (x, *parameters, train, 0.1, 1e-5)
-                yield ops._native_batch_norm_legit.default, (x, *parameters, train, 0.1, 1e-5)
-            yield ops._native_batch_norm_legit.no_stats, (x, *parameters[:2], True, 0.1, 1e-5)
-            yield functional.instance_norm, (x, *parameters)
-            yield functional.instance_norm, (x,)
-            yield functional.group_norm, (x, 2, *parameters[:2])
-    half = torch.rand(2, 4, dtype=torch.bfloat16)
-    yield torch.native_layer_norm, (half, [4], torch.rand(4), torch.rand(4), 1e-5)
-    for x in tensors(2, 3, 4):
-        yield functional.rms_norm, (x, [4], torch.rand(4))
-    yield ops._fused_rms_norm.default, (torch.rand(2, 3, 4), [4], torch.rand(4), 1e-5)
-    for v in tensors(4, 5):
-        yield torch._weight_norm, (v, torch.rand(4, 1), 0)
-    yield ops._batch_norm_with_update.default, (torch.rand(2, 4, 5), torch.rand(4), torch.rand(4), torch.rand(4), torch.rand(4), 0.1, 1e-5)
-
-
-def convolution():
-    for dtype in FLOATS:
-        for x in tensors(2, 4, 9, 8, dtype=dtype):
-            yield functional.conv2d, (x, torch.rand(6, 4, 3, 3, dtype=dtype), torch.rand(6, dtype=dtype), 2, 1)
-            yield functional.conv2d, (x, torch.rand(6, 2, 3, 2, dtype=dtype), None, (1, 2), (0, 1), (2, 1), 2)
-            yield functional.conv_transpose2d, (x, torch.rand(4, 3, 3, 3, dtype=dtype), None, 2, 1, 1)
-    last = torch.rand(6, 4, 3, 3).to(memory_format=torch.channels_last)
-    yield functional.conv2d, (torch.rand(2, 4, 9, 8), last)
-    yield functional.conv2d, (torch.rand(4, 9, 8), torch.rand(6, 4, 3, 3))
-    for x in tensors(2, 4, 5, 6, 7, dtype=torch.float64):
-        yield functional.conv3d, (x, torch.rand(6, 4, 2, 2, 2, dtype=torch.float64))
-        yield functional.conv3d, (x, torch.rand(6, 4, 2, 2, 2, dtype=torch.float64), None, 1, 1, 2)
-        yield functional.conv_transpose3d, (x, torch.rand(4, 6, 2, 2, 2, dtype=torch.float64))
-    for x in tensors(2, 4, 9, 8):
-        yield functional.conv2d, (x, torch.rand(4, 1, 3, 3), None, 1, 1, 2, 4)
-    yield from ((functional.conv1d, (x, torch.rand(6, 4, 3), None, 1, "same")) for x in tensors(2, 4, 9))
-    yield from ((functional.conv3d, (x, torch.rand(6, 4, 2, 2, 2))) for x in tensors(2, 4, 5, 6, 7))
-    yield torch._convolution, (torch.rand(2, 4, 9), torch.rand(6, 4, 3), None, [1], [0], [1], False, [0], 1, False, False, True, True)
-    for x in tensors(2, 4, 9, 8):
-        weight = torch.rand(6, 4, 3, 3)
-        grad = torch.rand(2, 6, 7, 6)
-        yield ops.convolution_backward.default, (grad, x, weight, [6], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, True])
-        yield ops.convolution_backward.default, (grad, x, weight, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False])
-
-
-def pooling():
-    yield from each(lambda x: functional.adaptive_avg_pool2d(x, (2, 3)), (2, 4, 9, 8), (4, 9, 8))
-    yield from each(lambda x: functional.adaptive_avg_pool3d(x, (2, 3, 1)), (2, 4, 5, 6, 7))
-    yield from each(lambda x: functional.max_pool3d(x, 2, 2, 1, 1, True, True), (2, 4, 5, 6, 7))
-    yield functional.max_pool3d, (torch.rand(4, 5, 6, 7), (2, 3, 2), (1, 2, 1))
-    yield from each(lambda x: functional.max_pool1d(x, 3, 2, 1, 1, True), (2, 4, 9), (4, 9))
-    yield from each(lambda x: functional.max_pool1d(x, 3, return_indices=True), (2, 4, 9))
-
-
-def attention():
-    for dtype in (torch.float32, torch.bfloat16):
-        for q in tensors(2, 4, 6, 8, dtype=dtype):
-            k = torch.rand(2, 4, 5, 8, dtype=dtype)
-            yield functional.scaled_dot_product_attention, (q, k, k)
-            yield functional.scaled_dot_product_attention, (q, k, k, torch.rand(6, 5).to(dtype))
-            yield functional.scaled_dot_product_attention, (q.double(), k.double(), torch.rand(2, 4, 5, 3, dtype=torch.double))
-            flash = ops._scaled_dot_product_flash_attention_for_cpu.default
-            yield flash, (q, k, k)
-    yield from each(lambda x: ops._safe_softmax.default(x, -1), (2, 3, 4))
-    yield from each(lambda x: ops._safe_softmax.default(x, 1, torch.float32), (2, 3, 4), dtypes=(torch.bfloat16,))
-    yield from each(lambda x: torch._masked_softmax(x, torch.zeros(2, 4, 5, 5, dtype=torch.bool), -1, 2), (2, 4, 5, 5))
-    projections = torch.rand(48, 16), torch.rand(48), torch.rand(16, 16), torch.rand(16)
-    for x in tensors(2, 5, 16):
-        for need, average in ((True, True), (True, False), (False, True)):
-            yield torch._native_multi_head_attention, (x, x, x, 16, 4, *projections, None, need, average)
-        norms = [torch.rand(16) for _ in range(4)]
-        feed_forward = torch.rand(32, 16), torch.rand(32), torch.rand(16, 32), torch.rand(16)
-        yield torch._transformer_encoder_layer_fwd, (x, 16, 4, *projections, True, False, 1e-5, *norms, *feed_forward)
-
-
-def indexing():
-    for index in (torch.tensor([1, 0, 2]), torch.tensor([[1, 0], [2, 2]]), torch.tensor(1)):
-        yield functional.embedding, (index, torch.rand(4, 5))
-    for x in tensors(4, 5):
-        yield torch.index_select, (x, 0, torch.tensor([1, 0, 2]))
-        yield torch.index_select, (x, -1, torch.tensor(1))
-        yield torch.take, (x, torch.tensor([[1, 0], [2, 2]]))
-        yield torch.flip, (x, (0, -1))
-        yield torch.roll, (x, 1)
-        yield torch.roll, (x, 1, 0)
-        yield torch.roll, (x, (1, 2), (0, 1))
-        yield torch.tile, (x, (2, 1, 3))
-        yield lambda x: x.repeat(2, 1), (x,)
-        yield lambda x: x[..., [0, 1]], (x,)
-        yield torch.bucketize, (x, torch.rand(3).sort().values)
-        yield lambda x, i: x[i], (x, torch.tensor([1, 0, 2]))
-        yield lambda x, i: x[:, i, None], (x, torch.tensor([[1, 0], [2, 2]]))
-        yield lambda x, i, j: x[i, j], (x, torch.tensor([[1], [0]]), torch.tensor([1, 0, 2]))
-    for x in tensors(2, 4, 3, 5):
-        yield torch.index_select, (x, 2, torch.tensor([1, 0, 2]))
-        yield torch.flip, (x, (1, 3))
-        yield torch.roll, (x, (1, 2), (1, -1))
-        yield torch.roll, (x, 3, 2)
-        yield lambda x: x.repeat(2, 1, 1, 2), (x,)
-    yield torch.searchsorted, (torch.rand(2, 4).sort().values, torch.rand(2, 3))
-    yield lambda r: torch.repeat_interleave(r, output_size=6), (torch.tensor([1, 2, 3]),)
-
-    def put(x, index, values):
-        x[index] = values
-        return x
-
-    yield put, (torch.rand(4, 5), torch.tensor([1, 0]), torch.rand(5))
-    yield put, (torch.rand(4, 5), torch.tensor([True, False, True, False]), torch.rand(2, 5))
-    yield put, (torch.rand(4, 5), torch.tensor([1, 0]), 2.0)
-    yield lambda x, i, v: x.index_put((i,), v, accumulate=True), (torch.rand(4, 5), torch.tensor([1, 1]), torch.rand(2, 5))
-
-
-def losses():
-    for reduction in ("none", "mean", "sum"):
-        for x in tensors(4, 5):
-            yield (lambda x, y, r=reduction: functional.binary_cross_entropy(x, y, reduction=r)), (x, torch.rand(4, 5))
-            yield (lambda x, y, r=reduction: functional.huber_loss(x, y, reduction=r)), (x, torch.rand(4, 5))
-        for x in tensors(2, 3, 4, 5):
-            yield (lambda x, y, r=reduction: functional.nll_loss(x, y, reduction=r)), (x, torch.zeros(2, 4, 5, dtype=LONG))
-
-
-def factories():
-    yield lambda: torch.scalar_tensor(2), ()
-    yield lambda: torch.scalar_tensor(2, dtype=torch.int32), ()
-    for shape in ((3, 4), (4, 3), (0, 3), (5, 5)):
-        for offset in (-2, 0, 1, 7):
-            yield lambda s=shape, o=offset: torch.tril_indices(*s, o), ()
-            yield lambda s=shape, o=offset: torch.triu_indices(*s, o, dtype=torch.int32), ()
-    yield torch.randperm, (5,)
-    yield torch.multinomial, (torch.rand(5), 3)
-    yield torch.multinomial, (torch.rand(2, 5), 7, True)
-
-
-def storage():
-    for x in tensors(4, 5):
-        yield lambda x, y: x.copy_(y), (x.clone(), torch.rand(5, dtype=torch.float64))
-    yield ops.copy.default, (torch.rand(4, 5), torch.rand(5))
-    yield lambda x: x.as_strided_((2, 3), (1, 2), 1), (torch.rand(4, 5),)
-    yield lambda x: x.t_(), (torch.rand(4, 5),)
-    yield lambda x: x.unsqueeze_(0).squeeze_(0), (torch.rand(4, 5),)
-    yield lambda x: x.swapaxes_(0, 1), (torch.rand(4, 5),)
-    yield lambda x, y: x.set_(y), (torch.rand(2), torch.rand(4, 5).t())
-    yield torch.linalg.inv, (torch.eye(3),)
-
-
-def sampling():
-    for x in tensors(2, 3, 4, 5):
-        yield (lambda x, g: functional.grid_sample(x, g, align_corners=False)), (x, torch.rand(2, 6, 7, 2))
-        yield (lambda x: functional.pad(x, (1, 2, 3, 0), mode="reflect")), (x,)
-    for x in tensors(2, 3, 4, 5, 6):
-        yield (lambda x, g: functional.grid_sample(x, g, align_corners=True)), (x, torch.rand(2, 6, 7, 8, 3))
-
-
-def recurrent():
-    yield torch.nn.LSTM(4, 6, batch_first=True), (torch.rand(2, 3, 4),)
-    yield torch.nn.LSTM(4, 6, bidirectional=True), (torch.rand(3, 2, 4),)
-
-
 FAMILIES = [
-    pointwise,
-    reductions,
-    normalization,
-    convolution,
-    pooling,
-    attention,
-    indexing,
-    losses,
-    factories,
-    storage,
-    sampling,
-    recurrent,
+    rule_cases.pointwise,
+    rule_cases.reductions,
+    rule_cases.normalization,
+    rule_cases.convolution,
+    rule_cases.pooling,
+    rule_cases.attention,
+    rule_cases.indexing,
+    rule_cases.losses,
+    rule_cases.factories,
+    rule_cases.storage,
+    rule_cases.sampling,
+    rule_cases.recurrent,
+    rule_cases_numeric.bits_and_extrema,
+    rule_cases_numeric.matrices,
+    rule_cases_numeric.linear_algebra,
+    rule_cases_numeric.fourier,
+    rule_cases_numeric.distances,
+    rule_cases_numeric.histograms,
+    rule_cases_numeric.quantization,
+    rule_cases_numeric.random,
+    rule_cases_numeric.windows,
+    rule_cases_numeric.embeddings,
+    rule_cases_numeric.slow_convolutions,
+    rule_cases_numeric.margins,
+    rule_cases_numeric.updates,
+    rule_cases_gradients.pooling,
+    rule_cases_gradients.normalization,
+    rule_cases_gradients.losses,
+    rule_cases_gradients.activations,
+    rule_cases_gradients.indexing,
+    rule_cases_gradients.layers,
 ]
 
 
@@ -292,7 +74,119 @@ def test_family(compared, family):
 
 def test_every_rule_is_compared(compared):
     _, called = compared
-    assert set(_core.fake_rules()) - called == set()
+    assert set(_core.fake_rules()) - called - gpu_rules() == set()
+
+
+def meta_of(value):
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def on_gpu(value):
+    """A fake on a GPU, of the geometry of a real tensor."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return ops.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=torch.device("cuda"))
+
+
+def geometry(tensor):
+    return None if tensor is None else (tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def gpu_rules():
+    """The rules of operators without a CPU kernel."""
+    return {operator._name.removesuffix(".default") for operator, *_ in [*PYTHON_KNOWS, *DOCUMENTED]}
+
+
+def half(*shape):
+    return torch.rand(*shape).to(torch.bfloat16)
+
+
+# Operators of GPUs only, whose shapes PyTorch's Python functions for the meta device tell.
+QUERY = half(2, 8, 4, 16).transpose(1, 2)
+PYTHON_KNOWS = [
+    (ops.mm.dtype, half(3, 4), half(4, 5), torch.float32),
+    (ops.bmm.dtype, half(2, 3, 4), half(2, 4, 5), torch.float32),
+    (ops.addmm.dtype, half(5), half(3, 4), half(4, 5), torch.float32),
+    (ops._thnn_fused_lstm_cell.default, torch.rand(2, 12), torch.rand(2, 12), torch.rand(2, 3), torch.rand(12), torch.rand(12)),
+    (
+        ops._thnn_fused_lstm_cell_backward_impl.default,
+        *(torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 12), True),
+    ),
+    (ops._masked_scale.default, torch.rand(5, 4).t(), torch.ones(4, 5, dtype=torch.uint8), 2.0),
+    (ops._scaled_dot_product_flash_attention.default, QUERY, QUERY, QUERY, 0.0, False, True),
+    (ops._scaled_dot_product_flash_attention.default, QUERY, QUERY, QUERY),
+    (ops._scaled_dot_product_efficient_attention.default, QUERY, QUERY, QUERY, None, True),
+    (ops._scaled_dot_product_efficient_attention.default, QUERY, QUERY, QUERY, None, False),
+    (
+        ops._scaled_dot_product_flash_attention_backward.default,
+        *(QUERY, QUERY, QUERY, QUERY, QUERY, torch.rand(2, 4, 8), None, None, 8, 8, 0.0, False, torch.rand(2), torch.rand(())),
+    ),
+    (ops._fused_rms_norm_backward.default, torch.rand(2, 3), torch.rand(2, 3), [3], torch.rand(2, 1), torch.rand(3), [True, True]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(PYTHON_KNOWS)))
+def test_rule_of_a_gpu_operator_agrees_with_pytorchs_python(case):
+    operator, *args = PYTHON_KNOWS[case]
+    expected = [value for value in tree_leaves(operator(*map(meta_of, args))) if value is None or isinstance(value, torch.Tensor)]
+    _core.reset_fake_stats()
+    with _core.FakeScope():
+        made = [value for value in tree_leaves(operator(*map(on_gpu, args))) if value is None or isinstance(value, torch.Tensor)]
+    assert [geometry(tensor) for tensor in made] == [geometry(tensor) for tensor in expected]
+    assert {tensor.device for tensor in made if tensor is not None} == {torch.device("cuda", 0)}
+    assert origins_called("python") == set()
+
+
+# Operators of GPUs whose shapes nothing in PyTorch tells but their CUDA sources.
+CHANNELS = torch.rand(4)
+IMAGES = torch.rand(2, 4, 6, 5).to(memory_format=torch.channels_last)
+DOCUMENTED = [
+    (ops.baddbmm.dtype, (half(2, 3, 5), half(2, 3, 4), half(2, 4, 5), torch.float32), [(2, 3, 5)]),
+    (ops._conv_depthwise2d.default, (IMAGES, torch.rand(4, 1, 3, 3), [3, 3], None, [1, 1], [1, 1], [1, 1]), [(2, 4, 6, 5)]),
+    (
+        ops.conv_depthwise3d.default,
+        (torch.rand(2, 4, 6, 5, 4), torch.rand(4, 1, 3, 3, 3), [3, 3, 3], None, [1, 1, 1], [1, 1, 1], [1, 1, 1]),
+        [(2, 4, 6, 5, 4)],
+    ),
+    (
+        ops._thnn_fused_gru_cell.default,
+        (torch.rand(2, 9), torch.rand(2, 9), torch.rand(2, 3), torch.rand(9), torch.rand(9)),
+        [(2, 3), (2, 15)],
+    ),
+    (ops._thnn_fused_gru_cell_backward.default, (torch.rand(2, 3), torch.rand(2, 15), True), [(2, 9), (2, 9), (2, 3), (9,), (9,)]),
+    (ops._fused_dropout.default, (torch.rand(5, 4).t(), 0.5), [(4, 5), (4, 5)]),
+    (ops.batch_norm_stats.default, (IMAGES, 1e-5), [(4,), (4,)]),
+    (ops.batch_norm_elemt.default, (IMAGES, CHANNELS, CHANNELS, CHANNELS, CHANNELS, 1e-5), [(2, 4, 6, 5)]),
+    (ops.batch_norm_gather_stats.default, (IMAGES, torch.rand(3, 4), torch.rand(3, 4), None, None, 0.1, 1e-5, 2), [(4,), (4,)]),
+    (
+        ops.batch_norm_gather_stats_with_counts.default,
+        (IMAGES, torch.rand(3, 4), torch.rand(3, 4), None, None, 0.1, 1e-5, torch.rand(3)),
+        [(4,), (4,)],
+    ),
+    (
+        ops.batch_norm_backward_reduce.default,
+        (IMAGES, IMAGES, CHANNELS, CHANNELS, CHANNELS, True, True, False),
+        [(4,), (4,), (4,), None],
+    ),
+    (
+        ops.batch_norm_backward_elemt.default,
+        (IMAGES, IMAGES, CHANNELS, CHANNELS, CHANNELS, CHANNELS, CHANNELS, torch.ones(3, dtype=torch.int32)),
+        [(2, 4, 6, 5)],
+    ),
+    (ops.record_stream.default, (IMAGES, torch.Stream(device="cpu")), []),
+]
+
+
+@pytest.mark.parametrize("case", range(len(DOCUMENTED)))
+def test_rule_of_a_gpu_operator(case):
+    operator, args, shapes = DOCUMENTED[case]
+    with _core.FakeScope():
+        made = operator(*map(on_gpu, args))
+    made = [] if made is None else [made] if isinstance(made, torch.Tensor) else list(made)
+    assert [None if tensor is None else tuple(tensor.shape) for tensor in made] == shapes
+    assert all(tensor is None or tensor.device == torch.device("cuda", 0) for tensor in made)
+    if operator in (ops.batch_norm_elemt.default, ops.batch_norm_backward_elemt.default):
+        assert made[0].is_contiguous(memory_format=torch.channels_last)
 
 
 REFUSED = [
