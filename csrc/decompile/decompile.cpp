@@ -5,18 +5,6 @@
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
-namespace {
-
-// A comprehension's code object stands alone: as the expression over its argument.
-void print_comprehension(Session& session, Function& function, Printer& printer) {
-  (void)session;
-  (void)function;
-  (void)printer;
-  no_form("a comprehension without the function around it");
-}
-
-}  // namespace
-
 bool structured_source(PyObject* code, const Options& options, Decompiled* out) {
   Session session;
   Function& function = *session.arena.function();
@@ -28,8 +16,11 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     if (options.unit == Unit::kModule) kind = CodeKind::kModule;
     decompile_function(session, function, kind);
     Printer printer(function.code.version);
-    if (kind == CodeKind::kComprehension) print_comprehension(session, function, printer);
-    printer.function(function);
+    if (kind == CodeKind::kComprehension) {
+      printer.expression(function, lone_comprehension(session, function));
+    } else {
+      printer.function(function);
+    }
     *out = printer.take();
   } catch (const NoForm& none) {
     *out = {};

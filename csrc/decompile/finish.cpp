@@ -203,6 +203,7 @@ void Structurer::finish(Stmts& body) {
         body[i]->value->text == "__name__") {
       ++i;
       if (i < body.size() && stores_name(body[i], "__qualname__") && body[i]->value->kind == ExprKind::kConst) ++i;
+      if (code_.version >= 313 && i < body.size() && stores_name(body[i], "__firstlineno__")) ++i;
     }
     if (i < body.size() && stores_name(body[i], "__doc__") && body[i]->value->kind == ExprKind::kConst &&
         PyUnicode_Check(body[i]->value->object)) {
@@ -211,6 +212,7 @@ void Structurer::finish(Stmts& body) {
     }
     for (; i < body.size(); ++i) {
       Stmt* stmt = body[i];
+      if (kind_ == CodeKind::kClass && code_.version >= 313 && i + 2 >= body.size() && stores_name(stmt, "__static_attributes__")) continue;
       if (kind_ == CodeKind::kClass && i + 1 == body.size()) {
         // return __class__'s cell, which it stores for type.__new__.
         if (stmt->kind == StmtKind::kReturn && stmt->value != nullptr &&

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "bytecode/neutral_code.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -59,7 +60,7 @@ void Structurer::set_annotations(Function* function, Expr* annotations) {
 void Structurer::make_function(Node& node, const Instruction& in) {
   if (code_.version < 311) pop_raw(node);  // the qualified name
   Expr* code = pop_raw(node);
-  if (code->kind != ExprKind::kConst || !PyCode_Check(code->object)) no_form("a function made of what is no constant");
+  if (code->kind != ExprKind::kConst || !bytecode::is_code(code->object)) no_form("a function made of what is no constant");
   Expr* made = make(ExprKind::kFunction, in);
   Function* function = arena_.function();
   made->function = function;
@@ -91,6 +92,20 @@ void Structurer::make_function(Node& node, const Instruction& in) {
   if (annotations != nullptr) set_annotations(function, annotations);
   decompile_function(session_, *function, kind_of(function->code));
   push(node, made);
+}
+
+// Its code alone: the comprehension over an iterable whose name nobody knows.
+Expr* lone_comprehension(Session& session, Function& function) {
+  Function holder;
+  Structurer structurer(session, holder, CodeKind::kFunction);
+  return structurer.comprehension(&function);
+}
+
+Expr* Structurer::comprehension(Function* function) {
+  static const Instruction kNowhere;  // without an offset, so no line of the output points at it
+  Expr* iterable = make(ExprKind::kName, kNowhere);
+  iterable->text = "iterable";
+  return comprehension_of(function, iterable, kNowhere);
 }
 
 // The clauses of a comprehension stand as loops and conditions in its code.

@@ -180,7 +180,19 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
       case Op::FOR_ITER:
       case Op::BEFORE_WITH:
       case Op::BEFORE_ASYNC_WITH:
-        if (in.op == Op::FOR_ITER) (*leaders)[i] = 1;
+        if (in.op == Op::FOR_ITER) {
+          (*leaders)[i] = 1;
+          // 3.12 and later drop the iterator behind the loop; here it is not on the stack there.
+          int end = in.target;
+          if (end >= 0 && flow.ins[at(end)].op == Op::END_FOR) {
+            flow.ins[at(end)].op = Op::NOP;
+            flow.hidden[at(end)] = 1;
+            if (code.version >= 313 && at(++end) < n && flow.ins[at(end)].op == Op::POP_TOP) {
+              flow.ins[at(end)].op = Op::NOP;
+              flow.hidden[at(end)] = 1;
+            }
+          }
+        }
         break;
       default:
         break;

@@ -485,6 +485,12 @@ void Printer::function(const Function& f) {
   }
 }
 
+void Printer::expression(const Function& f, const Expr* e) {
+  function_ = &f;
+  expr(e, kPrecTest);
+  end_line();
+}
+
 Decompiled Printer::take() {
   Decompiled result;
   result.source = std::move(out_);

@@ -36,6 +36,7 @@ class Printer {
  public:
   explicit Printer(int version) : version_(version) {}
   void function(const Function& function);  // a whole unit
+  void expression(const Function& function, const Expr* e);
   Decompiled take();
 
  private:

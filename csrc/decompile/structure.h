@@ -90,6 +90,7 @@ class Structurer {
   Structurer(Session& session, Function& function, CodeKind kind);
   // Fills function.body (or result), signature and docstring.
   void run();
+  Expr* comprehension(Function* function);
   std::vector<Instruction> take_instructions() { return std::move(flow_.ins); }
 
  private:
@@ -218,6 +219,7 @@ bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
 void decompile_function(Session& session, Function& function, CodeKind kind);
 CodeKind kind_of(const bytecode::Code& code);
+Expr* lone_comprehension(Session& session, Function& function);
 std::string utf8(PyObject* text);
 
 }  // namespace pellucid::decompile
