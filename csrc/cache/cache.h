@@ -17,6 +17,7 @@ struct Region {
   py::Ref backend;       // callable(gm, example_inputs) -> callable
   py::Ref backend_name;  // str
   py::Ref options;       // dict or None
+  py::Ref settings;      // what optimize() was called with, for Python
   bool fullgraph = false;
   int dynamic = -1;  // -1 None, 0 False, 1 True
   bool disabled = false;

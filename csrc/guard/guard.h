@@ -87,6 +87,9 @@ class GuardProgram {
     PyErr_SetString(PyExc_NotImplementedError, "these guards have no text");
     return -1;
   }
+  // What the program owns, for the garbage collector of whoever owns the program; and how much memory it takes itself.
+  virtual int traverse(visitproc, void*) const { return 0; }
+  virtual size_t bytes() const { return 0; }
   virtual PyObject* describe() const = 0;  // list of dicts: name, source, kind, text, filename, line
 };
 

@@ -56,6 +56,12 @@ bool Holds::hold(PyObject* object, bool verified) {
 
 bool Holds::holds(PyObject* object) const { return is_immortal(object) || held_.count(object) != 0; }
 
+int Holds::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(callback_.get());
+  for (const py::Ref& reference : references_) Py_VISIT(reference.get());
+  return 0;
+}
+
 bool Holds::keep(PyObject* object) {
   if (held_.insert(object).second) references_.push_back(py::Ref::share(object));
   return true;

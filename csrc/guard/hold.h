@@ -21,6 +21,8 @@ class Holds {
 
   bool keep(PyObject* object);         // a strong reference
   bool holds(PyObject* object) const;  // whether it is alive as long as valid() says so
+  int traverse(visitproc visit, void* arg) const;
+  size_t count() const { return references_.size(); }
   bool valid() const { return *valid_; }
 
  private:

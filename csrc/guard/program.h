@@ -164,6 +164,8 @@ class Program final : public GuardProgram {
  public:
   Verdict check(const FrameView& frame) noexcept override;
   bool valid() const override { return holds_.valid(); }
+  int traverse(visitproc visit, void* arg) const override;
+  size_t bytes() const override;
   PyObject* const* block() const override { return slots_.data(); }
   size_t block_size() const override { return block_size_; }
   std::vector<std::string> failures(const FrameView& frame) override;

@@ -18,12 +18,25 @@ std::unordered_set<RegionObject*>& live_regions() {
   return *regions;
 }
 
+// CPython does not look into code objects for cycles. The code of an entry belongs to it alone, unless it is running or somebody took it
+// out of a report: then all that its constants hold (the graph's call, functions that go on after breaks) is reachable through the entry.
+int visit_code(const cache::GuardedCode& entry, visitproc visit, void* arg) {
+  PyObject *code = entry.code.get(), *function = entry.function.get();
+  if (code == nullptr) return 0;
+  const bool own_function = function != nullptr && PyFunction_GET_CODE(function) == code;
+  if (own_function && Py_REFCNT(function) != 1) return 0;
+  if (Py_REFCNT(code) != 1 + own_function) return 0;
+  Py_VISIT(reinterpret_cast<PyCodeObject*>(code)->co_consts);
+  return 0;
+}
+
 int region_traverse(PyObject* self, visitproc visit, void* arg) {
   auto* object = reinterpret_cast<RegionObject*>(self);
   if (object->region != nullptr) {
     Py_VISIT(object->region->backend.get());
     Py_VISIT(object->region->backend_name.get());
     Py_VISIT(object->region->options.get());
+    Py_VISIT(object->region->settings.get());
   }
   if (object->caches == nullptr) return 0;
   for (const auto& [code, cache] : *object->caches) {
@@ -35,6 +48,8 @@ int region_traverse(PyObject* self, visitproc visit, void* arg) {
       Py_VISIT(entry->function.get());
       Py_VISIT(entry->graph.get());
       Py_VISIT(entry->report.get());
+      if (int stop = visit_code(*entry, visit, arg)) return stop;
+      if (int stop = entry->guards->traverse(visit, arg)) return stop;
     }
   }
   return 0;
@@ -72,6 +87,7 @@ PyObject* get_dynamic(PyObject* self, void*) {
   if (dynamic < 0) Py_RETURN_NONE;
   return PyBool_FromLong(dynamic);
 }
+PyObject* get_settings(PyObject* self, void*) { return reinterpret_cast<RegionObject*>(self)->region->settings.new_ref(); }
 PyObject* get_id(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(reinterpret_cast<RegionObject*>(self)->region->id); }
 
 PyGetSetDef region_getset[] = {
@@ -80,6 +96,7 @@ PyGetSetDef region_getset[] = {
     {"options", get_options, nullptr, "The backend's options, or None.", nullptr},
     {"fullgraph", get_fullgraph, nullptr, "Whether a graph break is an error.", nullptr},
     {"dynamic", get_dynamic, nullptr, "True, False or None, as given to optimize.", nullptr},
+    {"settings", get_settings, nullptr, "What was given for them, or None.", nullptr},
     {"id", get_id, nullptr, "Unique in this process.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -102,15 +119,31 @@ PyObject* or_none(const py::Ref& ref) {
   return object;
 }
 
+// What Pellucid itself keeps for an entry: guards, code, the record of the graph. What backends made of the graph is theirs to say.
+// -1 with an exception set.
+Py_ssize_t bytes_of(const cache::GuardedCode& entry) {
+  size_t total = sizeof entry + entry.guards->bytes();
+  if (entry.graph) total += bridge::lazy_graph_bytes(entry.graph.get());
+  for (PyObject* object : {entry.code.get(), entry.function.get(), entry.report.get()}) {
+    if (object == nullptr) continue;
+    const size_t own = _PySys_GetSizeOf(object);
+    if (own == static_cast<size_t>(-1)) return -1;
+    total += own;
+  }
+  return static_cast<Py_ssize_t>(total);
+}
+
 PyObject* describe_entry(const cache::GuardedCode& entry) {
   py::Ref guards = py::Ref::steal(entry.guards->describe());
   py::Ref module = entry.graph ? bridge::graph_module_of(entry.graph.get()) : py::Ref::share(Py_None);
-  if (!guards || !module) return nullptr;
+  const Py_ssize_t bytes = bytes_of(entry);
+  if (!guards || !module || bytes < 0) return nullptr;
   std::string check = entry.guards->check_fn_text(), program = entry.guards->program_text();
-  return Py_BuildValue("{sOss#ss#sNsNsNsKsNsN}", "guards", guards.get(), "check_fn", check.data(), static_cast<Py_ssize_t>(check.size()),
+  return Py_BuildValue("{sOss#ss#sNsNsNsKsNsNsn}", "guards", guards.get(), "check_fn", check.data(), static_cast<Py_ssize_t>(check.size()),
                        "program", program.data(), static_cast<Py_ssize_t>(program.size()), "code", or_none(entry.code), "graph_module",
                        module.release(), "report", or_none(entry.report), "hits", static_cast<unsigned long long>(entry.hits),
-                       "calls_python", PyBool_FromLong(entry.calls_python), "valid", PyBool_FromLong(entry.guards->valid()));
+                       "calls_python", PyBool_FromLong(entry.calls_python), "valid", PyBool_FromLong(entry.guards->valid()), "bytes",
+                       bytes);
 }
 
 }  // namespace
@@ -147,7 +180,7 @@ bool load_hook_api() {
   return true;
 }
 
-PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic) {
+PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic, PyObject* settings) {
   static uint64_t next_id = 1;
   auto* object = reinterpret_cast<RegionObject*>(region_type.tp_alloc(&region_type, 0));
   if (object == nullptr) return nullptr;
@@ -156,6 +189,7 @@ PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* option
   object->region->backend = py::Ref::share(backend);
   object->region->backend_name = py::Ref::share(backend_name);
   object->region->options = py::Ref::share(options);
+  object->region->settings = py::Ref::share(settings);
   object->region->fullgraph = fullgraph;
   object->region->dynamic = dynamic;
   object->region->id = next_id++;

@@ -39,7 +39,7 @@ bool load_hook_api();
 extern const cpython::HookApi* hook_table;
 inline const cpython::HookApi& hook() { return *hook_table; }
 
-PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic);
+PyObject* new_region(PyObject* backend, PyObject* backend_name, PyObject* options, bool fullgraph, int dynamic, PyObject* settings);
 
 // The data of a code object, made by the skip rules when it is asked for first. Null with an exception set.
 CodeData* data_of(PyObject* code);

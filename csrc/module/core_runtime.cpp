@@ -17,15 +17,15 @@ RegionObject* checked_region(PyObject* object) {
 }
 
 PyObject* py_region(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"backend", "backend_name", "options", "fullgraph", "dynamic", nullptr};
-  PyObject *backend, *name, *options = Py_None, *dynamic = Py_None;
+  static const char* names[] = {"backend", "backend_name", "options", "fullgraph", "dynamic", "settings", nullptr};
+  PyObject *backend, *name, *options = Py_None, *dynamic = Py_None, *settings = Py_None;
   int fullgraph = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OpO:region", const_cast<char**>(names), &backend, &name, &options, &fullgraph,
-                                   &dynamic))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OpOO:region", const_cast<char**>(names), &backend, &name, &options, &fullgraph,
+                                   &dynamic, &settings))
     return nullptr;
   int dynamic_value = dynamic == Py_None ? -1 : PyObject_IsTrue(dynamic);
   if (dynamic_value == -1 && PyErr_Occurred()) return nullptr;
-  return new_region(backend, name, options, fullgraph != 0, dynamic_value);
+  return new_region(backend, name, options, fullgraph != 0, dynamic_value, settings);
 }
 
 PyObject* py_optimized_function(PyObject*, PyObject* args) {
@@ -93,7 +93,7 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 
 PyMethodDef methods[] = {
     {"region", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_region)), METH_VARARGS | METH_KEYWORDS,
-     "region(backend, backend_name, options=None, fullgraph=False, dynamic=None): what one optimize() call owns."},
+     "region(backend, backend_name, options=None, fullgraph=False, dynamic=None, settings=None): what one optimize() call owns."},
     {"optimized_function", py_optimized_function, METH_VARARGS,
      "optimized_function(function, self or None, wrapped, region, may_be_backend=False)."},
     {"disabled_function", py_disabled_function, METH_O, "A callable below which no frame is looked at."},

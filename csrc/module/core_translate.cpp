@@ -36,8 +36,8 @@ PyObject* advanced_iterator(PyObject*, PyObject* const* arguments, Py_ssize_t co
 }
 
 PyObject* forget_translations(PyObject*, PyObject*) {
-  translate::forget_resume_functions();
   translate::forget_decoded();
+  translate::forget_resume_functions();
   Py_RETURN_NONE;
 }
 

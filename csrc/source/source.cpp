@@ -148,4 +148,15 @@ const Source* Arena::derived(Kind kind, const Source* base) {
   });
 }
 
+int Arena::traverse(visitproc visit, void* arg) const {
+  for (const py::Ref& key : keys_) Py_VISIT(key.get());
+  return 0;
+}
+
+size_t Arena::bytes() const {
+  size_t total = sources_.size() * (sizeof(Source) + 4 * sizeof(void*)) + keys_.size() * sizeof(py::Ref);
+  for (const Source& source : sources_) total += source.name.capacity() > 15 ? source.name.capacity() : 0;
+  return total;
+}
+
 }  // namespace pellucid::source

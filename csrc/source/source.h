@@ -49,6 +49,8 @@ class Arena {  // owns sources; kept alive by the capture and then by the cache 
   const Source* indexed(Kind kind, const Source* base, Py_ssize_t index);  // kItem, kDefault, kClosureCell
   const Source* derived(Kind kind, const Source* base);                    // kCellContents, kTypeOf, kDictOf, kBoundSelf, kBoundFunc
   const std::deque<Source>& all() const { return sources_; }
+  int traverse(visitproc visit, void* arg) const;  // objects that it owns, for the garbage collector
+  size_t bytes() const;
 
  private:
   template <class Name>

@@ -118,6 +118,15 @@ Ref make_lazy_graph(GraphRecord record) {
   return Ref::steal(reinterpret_cast<PyObject*>(made));
 }
 
+size_t lazy_graph_bytes(PyObject* graph) {
+  if (Py_TYPE(graph) != lazy_graph_type() || as_lazy(graph)->record == nullptr) return 0;
+  const GraphRecord& record = *as_lazy(graph)->record;
+  size_t total = record.nodes.capacity() * sizeof(GraphNode) + record.outputs.capacity() * sizeof(Arg);
+  for (const GraphNode& node : record.nodes)
+    total += node.args.capacity() * sizeof(Arg) + node.kwargs.capacity() * sizeof(std::pair<Ref, Arg>);
+  return total;
+}
+
 Ref graph_module_of(PyObject* graph) {
   if (Py_TYPE(graph) != lazy_graph_type()) return Ref::share(graph);
   LazyGraph* lazy = as_lazy(graph);

@@ -13,4 +13,7 @@ py::Ref make_lazy_graph(translate::GraphRecord record);
 // set.
 py::Ref graph_module_of(PyObject* graph);
 
+// What the record of a graph that was not built yet takes; 0 for others.
+size_t lazy_graph_bytes(PyObject* graph);
+
 }  // namespace pellucid::bridge

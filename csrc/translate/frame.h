@@ -40,10 +40,12 @@ struct Frame {
   void drop(size_t count) { stack.resize(stack.size() - count); }
 };
 
-// Decoded code objects, kept until forget_decoded(). Null with a Python exception set on failure.
+// Decoded code objects, kept until they are forgotten. Null with a Python exception set on failure.
 std::shared_ptr<const bytecode::Code> decoded(PyObject* code);
 // live_locals of decoded code, computed once.
 const std::vector<std::vector<bool>>& liveness(const std::shared_ptr<const bytecode::Code>& code);
-void forget_decoded();
+void forget_decoded(bool unused_only = false);
+// What was decoded and made for code that is gone, once that is much: for programs that make code over and over again.
+void forget_unused();
 
 }  // namespace pellucid::translate

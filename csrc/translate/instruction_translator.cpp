@@ -18,8 +18,12 @@ namespace {
 constexpr int kGenerator = 0x20, kCoroutine = 0x80, kAsyncGenerator = 0x200;  // co_flags
 constexpr size_t kMaxInlineDepth = 400;
 
-std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>& decoded_cache() {
-  static auto& cache = *new std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const bytecode::Code>>>;  // outlives Python
+struct Decoded final : bytecode::Code {
+  mutable std::vector<std::vector<bool>> live;  // by instruction; empty: nobody asked yet
+};
+
+std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const Decoded>>>& decoded_cache() {
+  static auto& cache = *new std::unordered_map<PyObject*, std::pair<py::Ref, std::shared_ptr<const Decoded>>>;  // outlives Python
   return cache;
 }
 
@@ -38,28 +42,35 @@ std::shared_ptr<const bytecode::Code> decoded(PyObject* code) {
   auto& cache = decoded_cache();
   auto found = cache.find(code);
   if (found != cache.end()) return found->second.second;
-  auto result = std::make_shared<bytecode::Code>();
+  auto result = std::make_shared<Decoded>();
   if (!bytecode::decode(code, *result)) return nullptr;
   cache.emplace(code, std::make_pair(py::Ref::share(code), result));
   return result;
 }
 
-namespace {
-std::unordered_map<const bytecode::Code*, std::vector<std::vector<bool>>>& liveness_cache() {
-  static auto& cache = *new std::unordered_map<const bytecode::Code*, std::vector<std::vector<bool>>>;
-  return cache;
-}
-}  // namespace
-
 const std::vector<std::vector<bool>>& liveness(const std::shared_ptr<const bytecode::Code>& code) {
-  auto [found, inserted] = liveness_cache().try_emplace(code.get());
-  if (inserted) found->second = bytecode::live_locals(*code);
-  return found->second;
+  const auto& all = static_cast<const Decoded&>(*code);
+  if (all.live.empty()) all.live = bytecode::live_locals(all);
+  return all.live;
 }
 
-void forget_decoded() {
-  decoded_cache().clear();
-  liveness_cache().clear();
+void forget_decoded(bool unused_only) {
+  std::vector<std::pair<py::Ref, std::shared_ptr<const Decoded>>> dropped;  // freeing code may run any code: after the cache is whole
+  std::erase_if(decoded_cache(), [&](auto& item) {
+    auto& [code, decoded] = item.second;
+    const Py_ssize_t ours = resume_of(code.get()) != nullptr ? 2 : 1;
+    if (decoded.use_count() > 1 || (unused_only && Py_REFCNT(code.get()) > ours)) return false;  // a capture has it; calls may come
+    dropped.push_back(std::move(item.second));
+    return true;
+  });
+}
+
+void forget_unused() {
+  static size_t limit = 512;
+  if (decoded_cache().size() + resume_count() < limit) return;
+  forget_decoded(true);
+  forget_resume_functions();
+  limit = 2 * (decoded_cache().size() + resume_count()) + 512;
 }
 
 InstructionTranslator::InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced) : root_(root), forced_(forced) {}

@@ -223,6 +223,8 @@ const Resume* resume_of(PyObject* code) {
   return found == registry().by_code.end() ? nullptr : found->second;
 }
 
+size_t resume_count() { return registry().by_code.size(); }
+
 void forget_resume_functions() {
   // Freeing code may run Python, so the registry must be whole by then. Code that somebody still holds stays known: it takes cells as
   // arguments, which ordinary code does not.

@@ -40,5 +40,6 @@ const Resume* resume_code(const ResumeKey& key, const bytecode::Code& original);
 // What a resume function's code object stands for, or null for ordinary code.
 const Resume* resume_of(PyObject* code);
 void forget_resume_functions();
+size_t resume_count();
 
 }  // namespace pellucid::translate

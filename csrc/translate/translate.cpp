@@ -162,6 +162,7 @@ Result translate(const guard::FrameView& view, PyObject* code, cache::Region& re
   ForcedBreaks forced;
   uint64_t spent = 0;  // instructions of the runs before
   RootFrame root{view, code};
+  forget_unused();
   py::PauseCollector pause;
   for (;;) {
     bridge::RestoredState each;  // the traced program's changes of modes are made for real while it is traced

@@ -12,7 +12,8 @@ from typing import Any, Dict, MutableMapping
 
 from pellucid._regions import Settings, new_region, ready_core, settings_of
 
-_classes: "MutableMapping[type, type]" = weakref.WeakKeyDictionary()
+# Weak on both sides: the class that was made names the module's class as a base.
+_classes: "MutableMapping[type, weakref.ReferenceType[type]]" = weakref.WeakKeyDictionary()
 
 
 def is_module(target: Any) -> bool:
@@ -23,12 +24,13 @@ def is_module(target: Any) -> bool:
 
 def _class_for(core: ModuleType, cls: type) -> type:
     """Raises TypeError for classes whose instances hold more than a dictionary (`__slots__`)."""
-    made = _classes.get(cls)
+    known = _classes.get(cls)
+    made = None if known is None else known()
     if made is None:
         namespace: Dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
         bases = (core.OptimizedModule, cls)
         made = type(cls)(cls.__name__, bases, namespace)
-        _classes[cls] = made
+        _classes[cls] = weakref.ref(made)
     return made
 
 

@@ -4,9 +4,8 @@ import os
 import sys
 import sysconfig
 import warnings
-import weakref
 from types import ModuleType
-from typing import Any, Dict, MutableMapping, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from pellucid import _native, exc
 
@@ -23,14 +22,14 @@ class Settings(NamedTuple):
     options: Optional[Dict[str, Any]] = None
 
 
-_settings_of: "MutableMapping[Any, Settings]" = weakref.WeakKeyDictionary()
 _ready: Optional[ModuleType] = None
 _warned = False
 
 
 def settings_of(region: Any) -> Settings:
     """What a region was made with."""
-    return _settings_of[region]
+    settings: Settings = region.settings
+    return settings
 
 
 def _directory(path: str) -> str:
@@ -97,6 +96,6 @@ def new_region(core: ModuleType, settings: Settings) -> Any:
         options=settings.options,
         fullgraph=settings.fullgraph,
         dynamic=settings.dynamic,
+        settings=settings,
     )
-    _settings_of[region] = settings
     return region

@@ -307,6 +307,7 @@ class CacheEntry(NamedTuple):
     hits: int
     calls_python: bool
     valid: bool
+    bytes: int
     report: Dict[str, Any]
 
     def __str__(self) -> str:
@@ -332,6 +333,7 @@ def _entries(core: ModuleType, region: Any) -> Iterator[CacheEntry]:
                 entry["hits"],
                 entry["calls_python"],
                 entry["valid"],
+                entry["bytes"],
                 entry["report"] or {},
             )
 

@@ -6,10 +6,13 @@ Knows nothing of how graphs are captured.
 
 from __future__ import annotations
 
+import linecache
 import re
+import weakref
 from typing import Any, Dict, Optional, Type
 
 import torch.fx
+import torch.fx.graph_module as fx_graph_module
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import PythonCode
 from torch.fx.graph_module import _assign_attr
@@ -78,7 +81,17 @@ class GraphModule(_LazyGraphModule):
         cls = type(self)  # each module has one of its own
         if "_wrapped_call" not in vars(cls):
             cls._wrapped_call = _CallWithUserLines(cls)
-        return super()._real_recompile()
+        made = super()._real_recompile()
+        code = getattr(cls.forward, "__code__", None)
+        if code is not None:
+            weakref.finalize(code, _forget_source, code.co_filename).atexit = False
+        return made
+
+
+def _forget_source(key: str) -> None:
+    """torch.fx keeps the source of every graph that was compiled for tracebacks; without the code there will be none."""
+    fx_graph_module._loader.eval_cache.pop(key, None)
+    linecache.cache.pop(key, None)
 
 
 _template: Optional[GraphModule] = None
