@@ -13,6 +13,7 @@ from pellucid import _grading, _interpreters
 IDENTICAL = "identical"
 EQUAL_FLOW = "equal flow"
 BLOCK_FORM = "block form"
+_SAME_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x200  # *args, **kwargs, generator, coroutine, asynchronous generator
 
 
 class Decompiled(NamedTuple):
@@ -81,7 +82,24 @@ def checked(code: Any, compiler: _grading.Compiler) -> Decompiled:
         if grade == _grading.IDENTICAL:
             return found
         best = best or found
-    return best or block_form(code, reason)
+    return best or _checked_block_form(code, compiler, reason)
+
+
+def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str) -> Decompiled:
+    """The block form, once it has been compiled and takes and closes over what the original does."""
+    result = block_form(code, reason)
+    request = _grading.request_for(code, result.source)
+    if result.renamed:
+        request = request._replace(name=next(iter(result.renamed)))
+    [made] = compiler.compile([request])
+    if isinstance(made, str):
+        raise ValueError("{}: its block form does not compile: {}".format(code.co_name, made))
+    for name in ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"):
+        if getattr(made, name) != getattr(code, name):
+            raise ValueError("{}: its block form has another signature".format(code.co_name))
+    if (made.co_flags ^ code.co_flags) & _SAME_FLAGS or not set(made.co_freevars) <= set(code.co_freevars):
+        raise ValueError("{}: its block form is another kind of function".format(code.co_name))
+    return result
 
 
 def block_form(code: Any, reason: str = "asked for") -> Decompiled:
