@@ -5,7 +5,7 @@ The source sees this module under a name that is bound beside it. Runs on Python
 
 import builtins
 import sys
-from types import FunctionType
+import types
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Set, Tuple
 
 # The builtins that block form relies on, whatever a program does to the names.
@@ -25,6 +25,7 @@ setattr = builtins.setattr
 delattr = builtins.delattr
 complex = builtins.complex
 nan = float("nan")
+CellType = types.CellType
 slice = builtins.slice
 super = builtins.super
 
@@ -232,7 +233,7 @@ def with_cells(function: Any, names: Tuple[str, ...], cells: Tuple[Any, ...]) ->
     code = function.__code__
     own = dict(zip(names, cells))
     closure = tuple(own.get(name, cell) for name, cell in zip(code.co_freevars, function.__closure__))
-    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__, made.__qualname__, made.__doc__ = function.__kwdefaults__, function.__qualname__, function.__doc__
     return made
 

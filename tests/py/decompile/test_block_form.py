@@ -1,13 +1,15 @@
 """Block form: any code object gives a program that does the same."""
 
 import asyncio
+import pathlib
+import re
 import sys
 import types
 
 import pytest
 
 from pellucid import _bytecode as bytecode
-from pellucid import decompiling
+from pellucid import block_support, decompiling
 
 
 def blocks_of(function):
@@ -304,3 +306,13 @@ def test_values_on_the_stack_across_a_loop_that_is_entered_twice():
     again = next(value for value in space.values() if isinstance(value, types.FunctionType))
     for a in range(4):
         assert again(a, 10) == function(a, 10)
+
+
+def test_every_helper_is_there():
+    """What the C++ sources have block form call."""
+    root = pathlib.Path(__file__).resolve().parents[3]
+    used = set()
+    for path in (root / "csrc" / "decompile").glob("block_*.cpp"):
+        used |= set(re.findall(r'(?:helper|push_call|grow)\((?:in\.arg, )?"(\w+)"', path.read_text()))
+    assert len(used) > 30
+    assert sorted(name for name in used if not hasattr(block_support, name)) == []
