@@ -1,5 +1,6 @@
 """What captured modules are guarded by: tables that a version tag verifies, not rows that are run in every call; and what must miss."""
 
+import os
 import types
 
 import torch
@@ -192,3 +193,48 @@ def test_a_copy_of_a_module_function_is_another_function():
     for function in (module_function, copy, module_function, copy):
         torch.testing.assert_close(wrapped(function, torch.ones(2)), torch.full((2,), 4.0))
     assert len(graphs) == 2
+
+
+class Adding(torch.nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.p = torch.nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return x * 2 + self.p.sum()
+
+
+def counting(graphs):
+    def backend(gm, example_inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    return backend
+
+
+def test_functional_call_of_a_captured_module():
+    graphs = []
+    wrapped, x = pellucid.optimize(Adding(), backend=counting(graphs)), torch.ones(2)
+    expected = {3: 5.0, 5: 7.0}
+    for size, count in ((3, 1), (5, 2), (3, 2), (5, 2)):  # a plain tensor in a parameter's place is another class
+        result = torch.func.functional_call(wrapped, {"p": torch.ones(size)}, (x,))
+        torch.testing.assert_close(result, torch.full((2,), expected[size]))
+        assert len(graphs) == count
+    torch.testing.assert_close(wrapped(x).detach(), torch.full((2,), 5.0))
+    assert len(graphs) == 3
+    wrapped(x)
+    assert len(graphs) == 3
+
+
+def test_a_new_module_at_a_dead_one_s_address_is_another_module():
+    graphs, seen, reused = [], set(), 0
+    fn, x = pellucid.optimize(lambda model, x: model(x), backend=counting(graphs)), torch.ones(2)
+    for number in range(30):
+        size = number % 4 + 1
+        model = Adding(size)
+        reused += id(model) in seen
+        seen.add(id(model))
+        torch.testing.assert_close(fn(model, x).detach(), torch.full((2,), 2.0 + size))
+        del model
+    assert len(graphs) == 30
+    assert reused > 0 or "PELLUCID_SANITIZED" in os.environ  # otherwise this shows nothing
