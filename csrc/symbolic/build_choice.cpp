@@ -10,7 +10,8 @@ namespace pellucid::symbolic {
 
 namespace {
 
-constexpr uint32_t kFlat = 8;  // so many arguments of min, max, and, or lie side by side; more are nested
+constexpr int kDeepest = 1000;  // nested conditions; further down a negation stays in front
+constexpr uint32_t kFlat = 8;   // so many arguments of min, max, and, or lie side by side; more are nested
 
 }  // namespace
 
@@ -197,6 +198,7 @@ Expr Builder::connect(Kind kind, Expr a, Expr b) {
     kept.push_back(arg);
   }
   for (size_t i = 0; i < kept.size() && result == nullptr; ++i) {
+    if (kept[i]->is(Kind::kAnd) || kept[i]->is(Kind::kOr)) continue;  // negating those is work, and they are rarely beside each other
     if (std::find(kept.begin(), kept.end(), logical_not(kept[i])) != kept.end()) result = arena_.truth(deciding);
   }
   if (result == nullptr) {
@@ -232,13 +234,20 @@ Expr Builder::logical_not(Expr a) {
       break;  // not x <= 0: 1 - x <= 0
     case Kind::kAnd:
     case Kind::kOr: {
+      if (depth_ > kDeepest) {
+        result = node(Kind::kNot, Type::kBool, {a});
+        break;
+      }
+      ++depth_;
       result = logical_not(a->arg(0));
       for (uint32_t i = 1; i < a->count; ++i) result = connect(a->is(Kind::kAnd) ? Kind::kOr : Kind::kAnd, result, logical_not(a->arg(i)));
+      --depth_;
       break;
     }
     default:
       result = node(Kind::kNot, Type::kBool, {a});
   }
+  if (result->is(Kind::kAnd) || result->is(Kind::kOr)) remember(Op::kNot, result, result, a);  // though it might be nested otherwise
   return remember(Op::kNot, a, a, result);
 }
 

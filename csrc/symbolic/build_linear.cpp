@@ -9,8 +9,11 @@ namespace pellucid::symbolic {
 
 namespace {
 
-constexpr size_t kExpandedTerms = 4096;  // products of sums that would have more stay products
-constexpr size_t kShort = 24;            // sums of so many terms are merged without allocation
+constexpr size_t kExpandedTerms = 4096;               // products of sums that would have more stay products
+constexpr size_t kShort = 24;                         // sums of so many terms are merged without allocation
+constexpr Int kLargest = static_cast<Int>(1) << 126;  // of coefficients and constants: a sign or a step more never wraps
+
+bool in_bounds(Int value) { return value <= kLargest && value >= -kLargest; }
 
 bool by_id(const Term& a, const Term& b) { return a.factor->id < b.factor->id; }
 
@@ -54,6 +57,7 @@ Expr Builder::combine(Expr a, Int factor_a, Expr b, Int factor_b) {
   bool divisions = false;
   const auto put = [&](Expr factor, Int coefficient) {
     if (coefficient == 0) return;
+    good &= in_bounds(coefficient);
     factors[n] = factor;
     coefficients[n++] = coefficient;
     divisions |= factor->is(Kind::kMod) || factor->is(Kind::kFloorDiv) || (oracle_ != nullptr && factor->is(Kind::kProduct));
@@ -78,7 +82,7 @@ Expr Builder::combine(Expr a, Int factor_a, Expr b, Int factor_b) {
   Int constant;
   Int other;
   good &= checked_mul(x.constant(), factor_a, &constant) && checked_mul(y.constant(), factor_b, &other) &&
-          checked_add(constant, other, &constant);
+          checked_add(constant, other, &constant) && in_bounds(constant);
   if (!good) overflow(a, b);
   if (n == 0) return arena_.constant(constant);
   if (divisions && (n > 1 || oracle_ != nullptr)) {
@@ -99,13 +103,12 @@ Expr Builder::linear(std::vector<Term>& terms, Int constant) {
     for (; i < terms.size() && terms[i].factor == merged.factor; ++i) {
       if (!checked_add(merged.coefficient, terms[i].coefficient, &merged.coefficient)) overflow(merged.factor, merged.factor);
     }
+    if (!in_bounds(merged.coefficient)) overflow(merged.factor, merged.factor);
     if (merged.coefficient != 0) terms[kept++] = merged;
   }
   terms.resize(kept);
-  while (rejoin(terms, &constant)) {
-    std::vector<Term> again = terms;
-    return linear(again, constant);
-  }
+  if (!in_bounds(constant)) overflow(arena_.constant(0), arena_.constant(constant));
+  if (rejoin(terms, &constant)) return linear(terms, constant);
   return make_sum(terms, constant);
 }
 
@@ -126,8 +129,12 @@ bool Builder::rejoin(std::vector<Term>& terms, Int* constant) {
   const auto replace = [&](size_t at, Expr by, Int factor) {
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(at));
     const LinearView view(by);
-    for (uint32_t i = 0; i < view.count(); ++i) terms.push_back({view.factor(i), view.coefficient(i) * factor});
-    *constant += view.constant() * factor;
+    Int product;
+    for (uint32_t i = 0; i < view.count(); ++i) {
+      if (!checked_mul(view.coefficient(i), factor, &product)) overflow(by, by);
+      terms.push_back({view.factor(i), product});
+    }
+    if (!checked_mul(view.constant(), factor, &product) || !checked_add(*constant, product, constant)) overflow(by, by);
   };
   for (size_t i = 0; i < terms.size(); ++i) {
     const Expr term = terms[i].factor;

@@ -124,6 +124,7 @@ class Builder {
 
   Arena& arena_;
   Oracle* oracle_;
+  int depth_ = 0;
 };
 
 // An integer as a linear form: a sum is what it says, a constant has no terms, anything else is one term.

@@ -151,10 +151,10 @@ bool Facts::bound_atom(Expr atom, const Range& limits, int depth) {
   switch (atom->kind) {
     case Kind::kFloorDiv: {
       const Expr divisor = atom->arg(1);
-      if (!divisor->is_const() || divisor->value <= 0) return true;
+      if (!divisor->is_const() || divisor->value <= 0 || divisor->value > kInt64Max) return true;
       Range inner;
-      if (now.bounded_below() && abs_of(now.lo) < kInt64Max) inner.lo = now.lo * divisor->value;
-      if (now.bounded_above() && abs_of(now.hi) < kInt64Max) inner.hi = now.hi * divisor->value + divisor->value - 1;
+      if (now.bounded_below() && abs_of(now.lo) <= kInt64Max) inner.lo = now.lo * divisor->value;
+      if (now.bounded_above() && abs_of(now.hi) <= kInt64Max) inner.hi = now.hi * divisor->value + divisor->value - 1;
       return push(atom->arg(0), inner);
     }
     case Kind::kProduct: {

@@ -12,9 +12,11 @@ namespace {
 
 constexpr int kSearchDepth = 4;        // relations added up
 constexpr int kSearchBudget = 40;      // relations tried
+constexpr int kDeepest = 1500;         // nested conditions looked into
 constexpr int kQuickBudget = 8;        // while simplifying
 constexpr size_t kRelationsTried = 8;  // of one factor, the newest
 constexpr uint32_t kSearchedTerms = 4;
+constexpr Int kFarOut = static_cast<Int>(1) << 110;  // polynomials with larger numbers are not looked into
 constexpr uint32_t kFactoredTerms = 12;
 
 }  // namespace
@@ -127,7 +129,7 @@ Range Facts::shifted(Expr sum) {
       for (const auto& [monomial, coefficient] : term) {
         arena_.count_work(1);
         Int moved;
-        if (!checked_mul(coefficient, least, &moved) || abs_of(moved) > kMaxFinite) return {};
+        if (abs_of(coefficient) > kFarOut || !checked_mul(coefficient, least, &moved) || abs_of(moved) > kFarOut) return {};
         product[monomial] += moved;
         std::vector<Expr> longer = monomial;
         longer.push_back(factor);  // factors come sorted
@@ -335,14 +337,17 @@ std::optional<bool> Facts::decide(Expr condition, int effort) {
     case Kind::kAnd:
     case Kind::kOr: {
       const bool deciding = condition->is(Kind::kOr);
-      bool all = true;
-      for (uint32_t i = 0; i < condition->count; ++i) {
+      bool all = depth_ < kDeepest;
+      ++depth_;
+      std::optional<bool> answer;
+      for (uint32_t i = 0; i < condition->count && depth_ <= kDeepest && !answer; ++i) {
         const std::optional<bool> part = decide(condition->arg(i), effort);
-        if (part == deciding) return deciding;
+        if (part == deciding) answer = deciding;
         all &= part.has_value();
       }
-      if (all) return !deciding;
-      return std::nullopt;
+      --depth_;
+      if (all && !answer) answer = !deciding;
+      return answer;
     }
     case Kind::kNot: {
       const std::optional<bool> inner = decide(condition->arg(0), effort);

@@ -30,7 +30,7 @@ enum Precedence {
   kAtom
 };
 
-constexpr int kDeepest = 200;  // further down an expression prints as "..."
+constexpr int kDeepest = 400;  // further down an expression prints as "..."
 
 size_t degree(Expr term) { return term->is(Kind::kProduct) ? term->count : 1; }
 

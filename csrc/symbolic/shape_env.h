@@ -68,7 +68,7 @@ class ShapeEnv final : public RefCounted {
     bool duck_shapes = true;
   };
 
-  explicit ShapeEnv(Options options) : options_(options), arena_(*this), build_(arena_), facts_(arena_) {}
+  explicit ShapeEnv(Options options) : options_(options), arena_(*this), build_(arena_) { facts_.emplace(arena_); }
   ShapeEnv() : ShapeEnv(Options{}) {}
 
   static ShapeEnv& of(Expr expr) { return static_cast<ShapeEnv&>(expr->arena->owner()); }
@@ -76,7 +76,7 @@ class ShapeEnv final : public RefCounted {
   const Options& options() const { return options_; }
   Builder& build() { return build_; }
   Arena& arena() { return arena_; }
-  Facts& facts() { return facts_; }
+  Facts& facts() { return *facts_; }
 
   // Symbols (shape_env_symbols.cpp).
   Expr create_size(int64_t hint, const std::string& source, const DimSpec& spec, Site site);
@@ -107,8 +107,8 @@ class ShapeEnv final : public RefCounted {
   static std::optional<double> hint_float(Expr real);
   static std::optional<bool> hint_bool(Expr condition);
 
-  Expr simplify(Expr expr) { return facts_.simplify(expr); }
-  Range range(Expr integer) { return facts_.range(facts_.simplify(integer)); }
+  Expr simplify(Expr expr) { return facts_->simplify(expr); }
+  Range range(Expr integer) { return facts_->range(facts_->simplify(integer)); }
 
   void suppress_guards();
   void unsuppress_guards();
@@ -133,6 +133,7 @@ class ShapeEnv final : public RefCounted {
   Event& record(EventKind kind, Expr expr, Site site);
   void record_replacements(const Location& location);
   Outcome add_guard(Expr guard, const Location& location);
+  void forget_contradiction();
   bool defer(Expr condition, const std::string& message, const Location& location);
   [[noreturn]] void data_dependent(Expr condition, const Location& location);
   Expr new_symbol(const char* prefix, Type type, Value hint, Range born, const Location& location);
@@ -143,7 +144,7 @@ class ShapeEnv final : public RefCounted {
   Options options_;
   Arena arena_;
   Builder build_;
-  Facts facts_;
+  std::optional<Facts> facts_;
   std::vector<Input> inputs_;
   std::vector<Guard> guards_;
   std::vector<RuntimeAssert> asserts_;

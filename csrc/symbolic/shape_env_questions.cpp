@@ -45,9 +45,9 @@ Event& ShapeEnv::record(EventKind kind, Expr expr, Site site) {
 }
 
 void ShapeEnv::record_replacements(const Location& location) {
-  for (; replacements_seen_ < facts_.replaced().size(); ++replacements_seen_) {
-    const Expr symbol = facts_.replaced()[replacements_seen_];
-    const Expr by = facts_.simplify(symbol);
+  for (; replacements_seen_ < facts_->replaced().size(); ++replacements_seen_) {
+    const Expr symbol = facts_->replaced()[replacements_seen_];
+    const Expr by = facts_->simplify(symbol);
     replaced_at_[symbol] = log_.size();
     record(EventKind::kReplacement, symbol, at(location)).other = by;
   }
@@ -104,15 +104,15 @@ Outcome ShapeEnv::add_guard(Expr guard, const Location& location) {
     return Outcome::kGuardIgnored;
   }
   guards_.push_back({guard, location, false});
-  CHECK(facts_.add(guard)) << "the guard " << to_text(guard) << " holds at the hints and contradicts what does too";
+  CHECK(facts_->add(guard)) << "the guard " << to_text(guard) << " holds at the hints and contradicts what does too";
   return Outcome::kGuardAdded;
 }
 
 bool ShapeEnv::evaluate_new(Expr condition, Site site) {
   check_own(condition);
   if (condition->is_truth()) return condition->value != 0;
-  const Expr simple = facts_.simplify(condition);
-  if (const std::optional<bool> known = facts_.prove(simple)) {
+  const Expr simple = facts_->simplify(condition);
+  if (const std::optional<bool> known = facts_->prove(simple)) {
     Event& event = record(EventKind::kEvaluate, condition, site);
     event.outcome = Outcome::kKnown;
     event.answer = Value::of(*known);
@@ -135,8 +135,8 @@ bool ShapeEnv::evaluate_new(Expr condition, Site site) {
   const Expr* parts = guard->is(Kind::kAnd) ? guard->args() : &guard;
   const uint32_t count = guard->is(Kind::kAnd) ? guard->count : 1;
   for (uint32_t i = 0; i < count; ++i) {
-    const Expr part = facts_.simplify(parts[i]);
-    if (facts_.prove(part) == true) continue;
+    const Expr part = facts_->simplify(parts[i]);
+    if (facts_->prove(part) == true) continue;
     outcome = add_guard(part, location);
   }
   log_[place].outcome = outcome;
@@ -149,7 +149,7 @@ bool ShapeEnv::evaluate_new(Expr condition, Site site) {
 
 int64_t ShapeEnv::evaluate_int(Expr integer, Site site) {
   check_own(integer);
-  const Expr simple = facts_.simplify(integer);
+  const Expr simple = facts_->simplify(integer);
   if (simple->unbacked) {
     const Location location = site.locate();
     record(EventKind::kEvaluateInt, integer, at(location)).outcome = Outcome::kFailed;
@@ -162,7 +162,7 @@ int64_t ShapeEnv::evaluate_int(Expr integer, Site site) {
 
 double ShapeEnv::evaluate_float(Expr real, Site site) {
   check_own(real);
-  const Expr simple = facts_.simplify(real);
+  const Expr simple = facts_->simplify(real);
   if (simple->unbacked) {
     const Location location = site.locate();
     record(EventKind::kEvaluateFloat, real, at(location)).outcome = Outcome::kFailed;
@@ -178,7 +178,7 @@ std::optional<bool> ShapeEnv::statically_known(Expr condition) {
   check_own(condition);
   if (condition->is_truth()) return condition->value != 0;
   if (condition->id < answers_.size() && answers_[condition->id] != 0) return answers_[condition->id] == 1;
-  const std::optional<bool> known = facts_.prove(condition);
+  const std::optional<bool> known = facts_->prove(condition);
   if (known) settle(condition, *known);
   return known;
 }
@@ -186,7 +186,7 @@ std::optional<bool> ShapeEnv::statically_known(Expr condition) {
 bool ShapeEnv::guard_or(Expr condition, bool fallback, Site site) {
   check_own(condition);
   if (const std::optional<bool> known = statically_known(condition)) return *known;
-  if (!facts_.simplify(condition)->unbacked) return evaluate(condition, site);
+  if (!facts_->simplify(condition)->unbacked) return evaluate(condition, site);
   Event& event = record(EventKind::kGuardOr, condition, site);
   event.flag = fallback;
   event.answer = Value::of(fallback);
@@ -198,8 +198,8 @@ bool ShapeEnv::evaluate_size_oblivious(Expr condition, Site site) {
   check_own(condition);
   if (const std::optional<bool> known = statically_known(condition)) return *known;
   {
-    const Facts::Oblivious oblivious(facts_);
-    if (const std::optional<bool> known = facts_.prove(condition)) {
+    const Facts::Oblivious oblivious(*facts_);
+    if (const std::optional<bool> known = facts_->prove(condition)) {
       Event& event = record(EventKind::kObliviousEvaluate, condition, site);
       event.answer = Value::of(*known);
       event.outcome = Outcome::kKnown;
@@ -212,7 +212,7 @@ bool ShapeEnv::evaluate_size_oblivious(Expr condition, Site site) {
 bool ShapeEnv::expect_true(Expr condition, const std::string& message, Site site) {
   check_own(condition);
   if (const std::optional<bool> known = statically_known(condition)) return *known;
-  const Expr simple = facts_.simplify(condition);
+  const Expr simple = facts_->simplify(condition);
   if (!simple->unbacked) return evaluate(condition, site);
   const Location location = site.locate();
   const size_t place = log_.size();
@@ -229,8 +229,8 @@ bool ShapeEnv::expect_true(Expr condition, const std::string& message, Site site
 bool ShapeEnv::defer(Expr condition, const std::string& message, const Location& location) {
   if (condition->is(Kind::kAnd)) {
     for (uint32_t i = 0; i < condition->count; ++i) {
-      const Expr part = facts_.simplify(condition->arg(i));
-      const std::optional<bool> known = facts_.prove(part);
+      const Expr part = facts_->simplify(condition->arg(i));
+      const std::optional<bool> known = facts_->prove(part);
       if (known == false || (!known && !(part->unbacked ? defer(part, message, location) : evaluate(part, at(location))))) return false;
     }
     return true;
@@ -241,10 +241,26 @@ bool ShapeEnv::defer(Expr condition, const std::string& message, const Location&
   for (const Expr symbol : symbols) {
     if (newest == nullptr || symbol->value > newest->value) newest = symbol;
   }
+  if (!facts_->add(condition)) {
+    forget_contradiction();
+    return false;
+  }
   asserts_.push_back({condition, message, location, newest});
-  const bool good = facts_.add(condition);
   record_replacements(location);
-  return good;
+  return true;
+}
+
+// Facts that contradict each other prove anything: what is known is learned anew without the last.
+void ShapeEnv::forget_contradiction() {
+  std::vector<Expr> size_like;
+  for (size_t i = 0; i < arena_.symbol_count(); ++i) {
+    if (facts_->is_size_like(arena_.symbol(i))) size_like.push_back(arena_.symbol(i));
+  }
+  facts_.emplace(arena_);
+  for (const Expr symbol : size_like) facts_->set_size_like(symbol);
+  for (const Guard& guard : guards_) facts_->add(guard.condition);
+  for (const RuntimeAssert& entry : asserts_) facts_->add(entry.condition);
+  replacements_seen_ = facts_->replaced().size();
 }
 
 void ShapeEnv::data_dependent(Expr condition, const Location& location) {
@@ -259,8 +275,8 @@ void ShapeEnv::data_dependent(Expr condition, const Location& location) {
   }
   for (const Expr symbol : symbols) {
     message += "\n  " + arena_.symbol_name(symbol) + " has no hint: made at " + to_text(created_at_.at(symbol));
-    if (symbol->type == Type::kInt) message += ", known to be in " + to_text(facts_.range(symbol));
-    if (facts_.is_size_like(symbol)) message += ", used as a size";
+    if (symbol->type == Type::kInt) message += ", known to be in " + to_text(facts_->range(symbol));
+    if (facts_->is_size_like(symbol)) message += ", used as a size";
   }
   if (condition->type == Type::kBool) {
     message +=

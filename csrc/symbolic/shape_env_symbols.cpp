@@ -70,7 +70,7 @@ Expr ShapeEnv::create_size(int64_t hint, const std::string& source, const DimSpe
   event.text = source;
   event.answer = Value::of(hint);
   event.type = Type::kInt;
-  if (fresh && (spec.policy == DimPolicy::kUnbacked || spec.policy == DimPolicy::kObliviousSize)) facts_.set_size_like(expr);
+  if (fresh && (spec.policy == DimPolicy::kUnbacked || spec.policy == DimPolicy::kObliviousSize)) facts_->set_size_like(expr);
   if (fresh) apply_constraint(expr, input);
   return expr;
 }
@@ -128,7 +128,7 @@ void ShapeEnv::apply_constraint(Expr symbol, const Input& input) {
     } else {
       guards_.push_back({condition, input.location, true});
     }
-    facts_.add(condition);
+    facts_->add(condition);
   };
   if (limits.empty()) {
     throw Error(ErrorKind::kConstraint, "no value of " + of_input(input.source, input.location) + " in " + to_text(constraint.range) +
@@ -176,18 +176,22 @@ void ShapeEnv::declare_equal(const std::string& source, const std::string& other
     throw Error(ErrorKind::kConstraint, source + " and " + other + " were declared equal at " + to_text(location) + " but are " +
                                             to_text(a.hint.integer) + " and " + to_text(b.hint.integer));
   }
+  const size_t place = log_.size();
   Event& event = record(EventKind::kEqualInputs, nullptr, at(location));
   event.input = first;
   event.second_input = second;
   event.text = source + " == " + other;
   const Expr condition = build_.eq(a.expr, b.expr);
-  if (facts_.prove(condition) == true) return;
+  if (facts_->prove(condition) == true) return;
   if (condition->unbacked) {
-    defer(condition, "declared equal: " + event.text, location);
+    if (!defer(condition, "declared equal: " + source + " == " + other, location)) {
+      log_[place].outcome = Outcome::kFailed;
+      throw Error(ErrorKind::kConstraint, source + " and " + other + " can't be equal by what is known");
+    }
     return;
   }
-  guards_.push_back({facts_.simplify(condition), location, true});
-  facts_.add(condition);
+  guards_.push_back({facts_->simplify(condition), location, true});
+  facts_->add(condition);
   record_replacements(location);
 }
 
@@ -195,24 +199,28 @@ void ShapeEnv::constrain_range(Expr integer, const Range& limits, Site site) {
   check_own(integer);
   const Location location = site.locate();
   if (limits.empty()) throw Error(ErrorKind::kValue, "contradictory range " + to_text(limits) + " for " + to_text(integer));
-  const Expr simple = facts_.simplify(integer);
-  const Range known = facts_.range(simple);
+  const Expr simple = facts_->simplify(integer);
+  const Range known = facts_->range(simple);
   if (intersect(known, limits).empty()) {
     throw Error(ErrorKind::kValue, to_text(integer) + " is in " + to_text(known) + " and can't be in " + to_text(limits));
   }
   if (simple->hint.known() && !limits.contains(simple->hint.integer)) {
     throw Error(ErrorKind::kValue, to_text(integer) + " is " + to_text(simple->hint.integer) + ", which is not in " + to_text(limits));
   }
-  Event& event = record(EventKind::kConstrainRange, integer, at(location));
-  event.range = limits;
-  const Expr conditions[] = {build_.le(arena_.constant(limits.lo), simple), build_.le(simple, arena_.constant(limits.hi))};
+  const size_t place = log_.size();
+  record(EventKind::kConstrainRange, integer, at(location)).range = limits;
+  std::vector<Expr> conditions;
+  if (limits.bounded_below()) conditions.push_back(build_.le(arena_.constant(limits.lo), simple));
+  if (limits.bounded_above()) conditions.push_back(build_.le(simple, arena_.constant(limits.hi)));
   for (const Expr condition : conditions) {
-    if (facts_.prove(condition) == true) continue;
-    if (condition->unbacked) {
-      defer(condition, "range of " + to_text(integer), location);
-    } else {
-      guards_.push_back({facts_.simplify(condition), location, true});
-      facts_.add(condition);
+    const std::optional<bool> answer = facts_->prove(condition);
+    if (answer == true) continue;
+    if (answer != false && !condition->unbacked) {
+      guards_.push_back({facts_->simplify(condition), location, true});
+      facts_->add(condition);
+    } else if (answer == false || !defer(condition, "range of " + to_text(integer), location)) {
+      log_[place].outcome = Outcome::kFailed;
+      throw Error(ErrorKind::kValue, to_text(integer) + " can't be in " + to_text(limits) + " by what is known");
     }
   }
   record_replacements(location);
@@ -220,22 +228,26 @@ void ShapeEnv::constrain_range(Expr integer, const Range& limits, Site site) {
 
 void ShapeEnv::use_as_size(Expr integer, Site site) {
   check_own(integer);
-  const Expr simple = facts_.simplify(integer);
+  const Expr simple = facts_->simplify(integer);
   if (!simple->unbacked) {
     if (!expect_true(build_.le(arena_.constant(0), integer), "a size must not be negative", site)) {
       throw Error(ErrorKind::kValue, "a size must not be negative: " + to_text(integer));
     }
     return;
   }
-  const bool known = simple->is(Kind::kSymbol) ? facts_.is_size_like(simple) && facts_.range(simple).lo >= 0 : false;
+  const bool known = simple->is(Kind::kSymbol) ? facts_->is_size_like(simple) && facts_->range(simple).lo >= 0 : false;
   if (known) return;
   const Location location = site.locate();
-  record(EventKind::kSize, integer, at(location));
-  if (simple->is(Kind::kSymbol)) facts_.set_size_like(simple);
+  const size_t place = log_.size();
+  record(EventKind::kSize, integer, at(location)).outcome = Outcome::kFailed;
+  if (simple->is(Kind::kSymbol)) facts_->set_size_like(simple);
   const Expr condition = build_.le(arena_.constant(0), simple);
-  const std::optional<bool> answer = facts_.prove(condition);
+  const std::optional<bool> answer = facts_->prove(condition);
   if (answer == false) throw Error(ErrorKind::kValue, "a size must not be negative: " + to_text(integer));
-  if (!answer) defer(condition, "a size must not be negative: " + to_text(integer), location);
+  if (!answer && !defer(condition, "a size must not be negative: " + to_text(integer), location)) {
+    throw Error(ErrorKind::kValue, "a size must not be negative: " + to_text(integer));
+  }
+  log_[place].outcome = Outcome::kNone;
 }
 
 }  // namespace pellucid::symbolic

@@ -275,3 +275,38 @@ def test_n_operations_on_n_symbols_cost_n():
     few = chain(100)
     for many in (chain(1000), chain(10000)):
         assert many[0] < 1.25 * few[0] and many[1] < 1.25 * few[1]
+
+
+@pytest.mark.parametrize("depth", [100, 30000])
+def test_deep_expressions(env, depth):
+    x, y = env.create_sizes((80, 7), "x")
+    number, condition = x, x > y
+    for i in range(depth):
+        number = (number * 3 + y) // (y + i % 5 + 1)
+        condition = (condition | (x == i + 200)) & (y < 300 + i)
+    assert bool(number >= 0) and bool(condition) and not bool(shapes.sym_not(condition))
+    assert env.guard_program()(80, 7)
+    assert str(number).endswith(")")
+
+
+def test_a_contradiction_is_not_learned(env):
+    u, v, w = env.create_unbacked_int(), env.create_unbacked_int(), env.create_unbacked_int()
+    env.check(u <= v)
+    env.check(v <= w)
+    env.use_as_size(w)
+    assert not env.expect_true(u > w)
+    with pytest.raises(ValueError, match="can't be in"):
+        pellucid.constrain_range(u - w, min=1)
+    assert not env.statically_known_true(u == 7) and not env.statically_known_false(u == 7)
+    assert env.statically_known_true(w >= u) and env.size_oblivious(w != 1)
+    assert env.replayed().log == env.log
+
+
+def test_conditions_that_contradict_only_together(env):
+    u, v = env.create_unbacked_int(), env.create_unbacked_int()
+    env.check(u % 2 == 0)
+    env.check(v % 2 == 0)
+    assert not env.expect_true(u + v == 5)
+    assert not env.expect_true(2 * u == 4 * v + 3)
+    assert env.statically_known_true((u + v) % 2 == 0) and env.range(u)[1] is None
+    assert len(env.runtime_asserts) == 2
