@@ -26,6 +26,7 @@ using bytecode::Op;
 
 constexpr int kOptimized = 0x01, kNested = 0x10, kNoFree = 0x40;  // CO_...
 constexpr int kMaxNesting = 200;
+constexpr char kAround[] = "around.<locals>.";  // where _recompile.py puts what has free variables
 
 std::string utf8(PyObject* text) {
   const char* bytes = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
@@ -209,8 +210,10 @@ class Comparer {
     const std::string stored = stored_next(a, i);
     if (a.version >= 313 && (stored == "__firstlineno__" || stored == "__static_attributes__") && stored == stored_next(b, j)) return true;
     if (options_.standalone && PyUnicode_Check(left) && PyUnicode_Check(right) && is_qualname(a, i) && is_qualname(b, j)) {
-      const std::string x = utf8(left), y = utf8(right);
-      if (ends_behind_dot(x, y) || ends_behind_dot(y, x)) return true;
+      const std::string x = utf8(left);
+      std::string y = utf8(right);
+      if (y.rfind(kAround, 0) == 0) y = y.substr(sizeof kAround - 1);
+      if (x == y || ends_behind_dot(x, y) || ends_behind_dot(y, x)) return true;
     }
     *same = false;
     return true;

@@ -5,6 +5,7 @@ import textwrap
 import pytest
 
 from pellucid import _bytecode as bytecode
+from pellucid import _recompile
 
 DIFFERS, EQUAL_FLOW, IDENTICAL = 0, 1, 2
 
@@ -103,6 +104,15 @@ def test_standalone_ignores_prefixes_of_qualified_names():
     inner, alone = space["C"].f.__code__, space["f"].__code__
     assert bytecode.compare(inner, alone, standalone=True) == (IDENTICAL, "")
     assert bytecode.compare(inner, alone)[0] != IDENTICAL
+
+
+def test_standalone_knows_what_is_put_around():
+    source = "def make(x):\n class K:\n  def m(self): return x\n return K\n"
+    space = {}
+    exec(source, space)
+    [body] = [const for const in space["make"].__code__.co_consts if hasattr(const, "co_code")]
+    request = _recompile.Request("class K:\n def m(self): return x\n", "K", body.co_flags, body.co_freevars)
+    assert bytecode.compare(body, _recompile.compile_request(request), standalone=True) == (IDENTICAL, "")
 
 
 def test_what_cannot_be_compared_is_an_error():
