@@ -44,8 +44,8 @@ sanitize: setup  ## everything under AddressSanitizer and UBSan, C++ tests and m
 wheel: setup  ## dist/*.whl for this interpreter and torch
 	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
 
-fuzz: build  ## property-based tests at length (FUZZ_EXAMPLES per property)
-	HYPOTHESIS_MAX_EXAMPLES=$${FUZZ_EXAMPLES:-20000} $(PY) -m pytest tests/fuzz
+fuzz: build  ## random code objects, guards and programs at length (FUZZ_SECONDS, from FUZZ_SEED on)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-3600} FUZZ_SEED=$${FUZZ_SEED:-1000} $(PY) -m pytest -rP tests/fuzz
 
 bench:  ## side by side with torch._dynamo: table, JSON and plot
 	@$(MAKE) --no-print-directory build PRESET=release

@@ -108,7 +108,7 @@ def python(_jobs: int) -> None:
 
 
 def fuzz(_jobs: int) -> None:
-    """Property-based tests, few examples each; `make fuzz` runs many."""
+    """Random code objects, guards and programs for a minute, the same ones every time; `make fuzz` goes on for longer, with others."""
     run([sys.executable, "-m", "pytest", "tests/fuzz"])
 
 

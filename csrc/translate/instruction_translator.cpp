@@ -429,6 +429,15 @@ Frame& InstructionTranslator::wake(GeneratorVariable* generator) {
   return frame;
 }
 
+const Frame* InstructionTranslator::with_code_to_run_when_dropped() const {
+  for (const auto& frame : suspended_) {
+    if (frame->generator->frame != frame.get() || !frame->generator->started) continue;
+    for (const bytecode::ExceptionRow& row : frame->code->rows)
+      if (frame->pc >= row.start && frame->pc < row.end) return frame.get();
+  }
+  return nullptr;
+}
+
 // To the next yield, whose value this is, or to the end, which is a StopIteration.
 Answer InstructionTranslator::run_generator(GeneratorVariable* generator) {
   Answer answer = wait(nullptr_answer());

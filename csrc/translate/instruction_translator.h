@@ -70,6 +70,8 @@ class InstructionTranslator : public variables::Tracer {
   std::shared_ptr<source::Arena> arena() { return arena_; }
   size_t operators() const { return operators_; }
   uint64_t outermost(uint64_t number) const;  // the root-side instruction during which `number` ran inside wait()
+  // A generator that was left at a yield inside try or with: when it is dropped, its handlers run. Null: there is none.
+  const Frame* with_code_to_run_when_dropped() const;
   uint64_t exception_origin() const { return exception_origin_; }
   std::optional<std::pair<uint64_t, Failure>> restart;  // set when a failure asks for another run with a forced break
   uint64_t earlier_instructions = 0;                    // of runs that ended with a forced break

@@ -77,6 +77,15 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     generated = codegen.break_by_call(*resume);
   } else {
     Answer answer = t.run();
+    if (answer.ok() || answer.failure()->kind == Failure::Kind::kBreak) {
+      if (const Frame* left = t.with_code_to_run_when_dropped()) {  // a real generator runs it
+        const Failed failed = t.fail(Reason::generator_boundary, "a generator that is left inside try or with");
+        if (!force(forced, t.outermost(left->generator->born), failed.failure->reason, failed.failure->detail))
+          return {from_failure(t, *failed.failure, region), false};
+        spent = t.handled_instructions();
+        return {{}, true};
+      }
+    }
     if (answer.ok()) {
       generated = codegen.return_value(answer.value());
     } else {

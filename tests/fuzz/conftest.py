@@ -1,16 +1,18 @@
-"""How long the properties are tried: HYPOTHESIS_MAX_EXAMPLES each. Without it few, and the same ones every time, for `make test`."""
+"""What the fuzzers borrow from the tests of single areas, and what must hold after each."""
 
-import os
+import pathlib
+import sys
 
-from hypothesis import HealthCheck, settings
+import pytest
 
-examples = os.environ.get("HYPOTHESIS_MAX_EXAMPLES")
-settings.register_profile(
-    "pellucid",
-    max_examples=int(examples or 200),
-    derandomize=examples is None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("pellucid")
+PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent / "py"
+for area in ("capture", "guard"):  # running and comparing programs; building guards
+    sys.path.insert(0, str(PYTHON_TESTS / area))
+
+
+@pytest.fixture(autouse=True)
+def balanced():
+    from pellucid import _bytecode
+
+    yield
+    assert not _bytecode.hook_installed() and _bytecode.hook_busy() == 0

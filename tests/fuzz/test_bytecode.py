@@ -3,6 +3,7 @@
 import types
 
 import random_programs
+from budget import for_a_share
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ def code_objects(code):
             yield from code_objects(const)
 
 
+@for_a_share(0.1)
 @given(random_programs.sources)
 def test_assembling_gives_the_same_bytes(source):
     for code in code_objects(compile(source, "<fuzz>", "exec")):
@@ -55,6 +57,7 @@ def with_nops(code, places):
     return bytecode.assemble(decoded)
 
 
+@for_a_share(0.1)
 @given(random_programs.sources, st.integers(-3, 300), st.integers(-3, 3), st.data())
 def test_nops_change_nothing(source, a, b, data):
     function = random_programs.function_of(source)

@@ -5,11 +5,14 @@ welcome too. Loops are bounded. Knows nothing of capture.
 """
 
 import os
+import re
 
 import torch
+from harness import HERE
 from hypothesis import strategies as st
+from program_templates import KINDS, SUPPORT, TEMPLATES
 
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random_program.py")  # no such file: what tracebacks are compared by
+FILE = os.path.join(HERE, "random_program.py")  # no such file: what tracebacks are compared by
 TENSORS = ("t0", "t1", "t2")
 INTS = ("i0", "i1", "i2")
 KEYS = ("a", "b", "c")
@@ -116,7 +119,40 @@ class Writer:
         kinds = ["tensor", "int", "inplace", "list", "dict", "object", "global", "print", "leave", "nested_list"]
         if depth < 4:
             kinds += ["branch", "branch", "for", "each", "while", "try", "with", "closure", "unpack"]
+        if depth < 5:
+            kinds += ["template"] * len(kinds)
         getattr(self, "write_" + self.one_of(kinds))(depth, loop)
+
+    def write_template(self, depth, loop):
+        names = {}
+
+        def fill(hole):
+            name = hole.group(1)
+            if name is None:
+                return hole.group(0)[0]
+            if name in ("v", "w"):
+                return names.setdefault(name, self.fresh(name))
+            if name in ("t", "i"):
+                return names.setdefault(name, self.one_of(TENSORS if name == "t" else INTS))
+            return {
+                "te": lambda: self.tensor(2),
+                "ie": lambda: self.int_expression(1),
+                "c": lambda: self.condition(1),
+                "d": lambda: str(self.number(0, 4)),
+                "d01": lambda: str(self.number(0, 1)),
+                "d12": lambda: str(self.number(1, 2)),
+                "v0": lambda: "0",
+                "b": lambda: self.one_of(("True", "False", "obj.flag")),
+                "k": lambda: self.one_of(KEYS),
+            }[name]()
+
+        for row in self.one_of(TEMPLATES[self.one_of(KINDS)]).split("\n"):
+            text = row.lstrip()
+            deeper = depth + (len(row) - len(text)) // 4
+            if text in ("<block>", "<loop>"):
+                self.block(deeper, 2, loop or text == "<loop>")
+            else:
+                self.line(deeper, re.sub(r"\{\{|\}\}|\{(\w+)\}", fill, text))
 
     def write_tensor(self, depth, loop):
         self.line(depth, f"{self.one_of(TENSORS)} = {self.tensor()}")
@@ -317,7 +353,7 @@ def fn(x, y, n, items, d, obj):
 def programs(draw):
     writer = Writer(draw)
     writer.block(1, 7)
-    return PRELUDE + "\n".join(writer.lines) + "\n    return t0, t1, t2, i0, i1, i2, items, d\n"
+    return SUPPORT + PRELUDE + "\n".join(writer.lines) + "\n    return t0, t1, t2, i0, i1, i2, items, d\n"
 
 
 class Thing:
@@ -354,10 +390,13 @@ class World:
     """What one run of a program reads and changes; two worlds start equal."""
 
     def __init__(self, text):
-        self.globals = {"torch": torch, "G": 1, "GL": [1, 2, 3], "W": torch.eye(3), "__name__": "random_program"}
+        self.globals = {"torch": torch, "G": 1, "GL": [1, 2, 3], "GT": [], "W": torch.eye(3), "__name__": "random_program"}
         exec(compile(text, FILE, "exec"), self.globals)
+        torch.manual_seed(1)
+        self.net = self.globals["net"] = self.globals["Net"]()
         self.function = self.globals["fn"]
         self.thing = Thing()
+        self.thing.vec = self.globals["Vec"](torch.ones(2, 3), 2)
         self.items = [torch.ones(2, 3), 2, torch.zeros(2, 3)]
         self.table = {"a": 1, "b": torch.full((2, 3), 0.5)}
         self.grad = False
@@ -365,7 +404,15 @@ class World:
         self.same = False
 
     def state(self):
-        return [self.globals["G"], self.globals["GL"], self.thing, self.items, self.table]
+        made = [self.globals[name].__dict__.get("made") for name in ("Vec", "Sub")]
+        kept = [
+            self.globals["keeps"].__defaults__,
+            vars(self.globals["twice"]).get("calls"),
+            self.globals["W"],
+            self.net,
+            self.globals["GT"],
+        ]
+        return [self.globals["G"], self.globals["GL"], self.thing, self.items, self.table, made, kept]
 
     def arguments(self):
         torch.manual_seed(3)
@@ -402,6 +449,19 @@ class World:
             self.globals["W"] = torch.eye(3) * 2
         elif how == "function":
             self.globals["twice"] = lambda p, *rest, k=3: p + k
+        elif how == "module mode":
+            self.net.train(not self.net.training)
+        elif how == "module weight":
+            torch.manual_seed(2)
+            self.net.lin = torch.nn.Linear(3, 3)
+        elif how == "class attribute":
+            self.globals["Vec"].made = 5
+        elif how == "method":
+            self.globals["Vec"].__call__ = lambda self, p, *rest, k=1: p - k
+        elif how == "defaults":
+            self.globals["bump"].__defaults__, self.globals["twice"].__kwdefaults__ = None, {"k": 5}
+        elif how == "alias":
+            self.items[:1] = [self.thing.t]
         else:
             assert how == "nothing"
 
@@ -420,4 +480,10 @@ CHANGES = (
     "same tensor",
     "weight",
     "function",
+    "module mode",
+    "module weight",
+    "class attribute",
+    "method",
+    "defaults",
+    "alias",
 )

@@ -1,10 +1,9 @@
 """Random values, random guards on random paths into them, random changes: rows, text and explanation must agree after each."""
 
-import os
-
 import torch
+from budget import for_a_share
 from guarding import Builder
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 
@@ -163,11 +162,7 @@ def reset_class():
         del Box.nothing
 
 
-@settings(
-    max_examples=int(os.environ.get("HYPOTHESIS_MAX_EXAMPLES", 200)),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@for_a_share(0.15)
 @given(st.data())
 def test_rows_text_and_explanation_agree(data):
     reset_class()

@@ -1,15 +1,12 @@
 """Random programs run as written and captured, again and again, with something they read changed in between."""
 
-import os
-
+from budget import for_a_share
 from harness import Describer, Recorder, observe, show_difference
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from program_text import CHANGES, World, programs
 
 import pellucid
-
-ASKED = os.environ.get("HYPOTHESIS_MAX_EXAMPLES")  # many and others each time; without it few and the same
 
 
 def compare(text, changes):
@@ -29,7 +26,7 @@ def compare(text, changes):
     return recorder
 
 
-@settings(max_examples=int(ASKED or 120), derandomize=ASKED is None, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@for_a_share(0.65, examples=10)
 @given(programs(), st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3))
 def test_random_programs(text, changes):
     compare(text, changes)
