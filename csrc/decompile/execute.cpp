@@ -216,6 +216,7 @@ void Structurer::close_group(Node& node, const Instruction& in) {
 void Structurer::store(Node& node, Expr* target, const Instruction& in) { store_value(node, target, pop_raw(node), in); }
 
 void Structurer::store_value(Node& node, Expr* target, Expr* value, const Instruction& in) {
+  if (value->kind == ExprKind::kOther && value->text == "saved") return;  // restores what a comprehension saved
   if (value->kind == ExprKind::kUnpacked) {
     Expr* whole = value->items[0];
     whole->items[at(value->number)] = target;
@@ -305,6 +306,12 @@ bool Structurer::execute_names(Node& node, const Instruction& in) {
     case Op::LOAD_CLASSDEREF:
       push(node, name(local_at(in.arg), in));
       return true;
+    case Op::LOAD_FAST_AND_CLEAR: {
+      Expr* made = make(ExprKind::kOther, in);
+      made->text = "saved";
+      push(node, made);
+      return true;
+    }
     case Op::LOAD_FROM_DICT_OR_DEREF:
       pop_raw(node);
       push(node, name(local_at(in.arg), in));

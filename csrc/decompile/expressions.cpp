@@ -115,6 +115,8 @@ void Structurer::build(Node& node, int block) {
   for (;;) {
     absorb(node, block);
     if (node.end == End::kCondition) reduce(node);
+    while (node.end == End::kGo && inlined_comprehension(node)) {
+    }
     if (node.end != End::kGo || !can_absorb(node.last, node.to)) return;
     // A jump over other code leads behind a statement; only an expression goes on there.
     if (node.taken && node.to > node.last + 1 && (node.stack.empty() || is_frame(node.stack.back()))) return;

@@ -219,6 +219,9 @@ class Builder {
     for (int i = 0; i < size(); ++i) {
       if (code_.instructions[at(i)].op == Op::NOP) ++copies[key(i)];
     }
+    for (int& region : region_of_) {  // inlined comprehensions are expressions
+      while (region >= 0 && flow_.regions[at(region)].kind == RegionKind::kComprehension) region = flow_.regions[at(region)].parent;
+    }
     const auto level = [&](int region) { return region < 0 ? 0 : flow_.regions[at(region)].level; };
     for (int i = 0; i < size(); ++i) {
       if (code_.instructions[at(i)].op != Op::NOP || region_of_[at(i)] >= 0) continue;

@@ -8,6 +8,8 @@
 namespace pellucid::decompile {
 namespace {
 
+size_t at_block(int index) { return static_cast<size_t>(index); }
+
 bool is_comprehension(const std::string& name) {
   return name == "<listcomp>" || name == "<setcomp>" || name == "<dictcomp>" || name == "<genexpr>";
 }
@@ -110,12 +112,44 @@ Expr* Structurer::comprehension(Function* function) {
 
 // The clauses of a comprehension stand as loops and conditions in its code.
 Expr* Structurer::comprehension_of(Function* function, Expr* iterable, const Instruction& in) {
+  const CompKind kind = function->name == "<listcomp>"   ? CompKind::kList
+                        : function->name == "<setcomp>"  ? CompKind::kSet
+                        : function->name == "<dictcomp>" ? CompKind::kDict
+                                                         : CompKind::kGenerator;
+  Expr* made = comprehension_from(&function->body, kind, iterable, in);
+  made->function = function;
+  return made;
+}
+
+// 3.12 and later: the loop stands in the code itself, between saving and restoring the variables of the comprehension.
+bool Structurer::inlined_comprehension(Node& node) {
+  const Block& head = flow_.blocks[at_block(node.to)];
+  const Op op = flow_.ins[at_block(head.start)].op;
+  const size_t size = node.stack.size();
+  if ((op != Op::FOR_ITER && op != Op::GET_ANEXT) || size < 3 || node.stack[size - 1]->kind != ExprKind::kIterable) return false;
+  const Expr *whole = node.stack[size - 2], *saved = node.stack[size - 3];
+  if (!whole->items.empty() || saved->kind != ExprKind::kOther || saved->text != "saved") return false;
+  const CompKind kind = whole->kind == ExprKind::kList ? CompKind::kList : whole->kind == ExprKind::kSet ? CompKind::kSet : CompKind::kDict;
+  if (kind == CompKind::kDict && whole->kind != ExprKind::kDict) return false;
+  DepthGuard guard(session_);
+  Stmts loop;
+  bool falls = false;
+  const Instruction& first = flow_.ins[at_block(head.start)];
+  const int follow = make_loop(node.to, &node.stack, &loop, -1, &falls);
+  if (follow < 0) no_form("a comprehension without an end");
+  tidy(loop, false, 0);
+  node.stack.back() = comprehension_from(&loop, kind, nullptr, first);
+  node.last = node.to;
+  node.blocks.push_back(node.to);
+  node.to = follow;
+  node.taken = false;
+  node.jump_at = nullptr;
+  return true;
+}
+
+Expr* Structurer::comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in) {
   Expr* made = make(ExprKind::kComprehension, in);
-  made->op = static_cast<uint8_t>(function->name == "<listcomp>"   ? CompKind::kList
-                                  : function->name == "<setcomp>"  ? CompKind::kSet
-                                  : function->name == "<dictcomp>" ? CompKind::kDict
-                                                                   : CompKind::kGenerator);
-  Stmts* body = &function->body;
+  made->op = static_cast<uint8_t>(kind);
   bool first = true;
   for (;;) {
     if (body->size() != 1) no_form("a comprehension with statements");
@@ -125,7 +159,7 @@ Expr* Structurer::comprehension_of(Function* function, Expr* iterable, const Ins
       clause.target = stmt->targets[0];
       clause.iterable = stmt->value;
       clause.is_async = stmt->is_async;
-      if (first) {
+      if (first && iterable != nullptr) {
         if (stmt->value->kind != ExprKind::kName || stmt->value->text != ".0") no_form("a comprehension over what is not its argument");
         clause.iterable = iterable;
       }
@@ -148,7 +182,7 @@ Expr* Structurer::comprehension_of(Function* function, Expr* iterable, const Ins
       no_form("a comprehension with statements");
     }
   }
-  made->function = function;
+  if (iterable == nullptr) iterable = made->clauses[0].iterable;
   made->first = iterable->first;
   made->last = ++clock_;
   if (made->first == INT32_MAX) made->first = made->last;

@@ -107,6 +107,8 @@ class Structurer {
   Expr* finish_call(Expr* made, const Instruction& in);
   void make_function(Node& node, const Instruction& in);
   Expr* comprehension_of(Function* function, Expr* iterable, const Instruction& in);
+  Expr* comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in);
+  bool inlined_comprehension(Node& node);
   void set_annotations(Function* function, Expr* annotations);
   void pop_top(Node& node, const Instruction& in);
 
