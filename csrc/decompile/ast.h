@@ -84,7 +84,7 @@ struct Clause {  // for target in iterable if conditions
 struct Expr {
   ExprKind kind = ExprKind::kConst;
   uint8_t op = 0;
-  bool parenthesised = false;
+  mutable bool printed = false;  // an expression stands once: a value used twice is no expression
   int32_t number = 0;
   int32_t first = INT32_MAX, last = -1;       // when evaluation begins and ends, in the order of execution; a constant has neither
   const bytecode::Instruction* at = nullptr;  // the instruction that made it

@@ -54,7 +54,7 @@ class Builder {
   void find_regions() {
     region_of_target_.assign(at(size()), -1);
     for (const bytecode::ExceptionRow& row : code_.rows) {
-      const Instruction& first = in(row.target);
+      const Instruction& first = code_.instructions[at(row.target)];
       // Not from any statement: the end of an async for, what a generator adds around everything.
       if (first.op == Op::END_ASYNC_FOR || first.op == Op::CLEANUP_THROW || (first.op == Op::CALL_INTRINSIC_1 && first.arg == 3)) continue;
       int& region = region_of_target_[at(row.target)];

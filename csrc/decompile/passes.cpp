@@ -215,10 +215,11 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
   // Rows that only guard the waiting of an async for are not a try statement.
   for (size_t i = 0; i < n; ++i) {
     int& row = (*row_of)[i];
-    while (row >= 0 &&
-           (flow.ins[at(code.rows[at(row)].target)].op == Op::END_ASYNC_FOR ||
-            flow.ins[at(code.rows[at(row)].target)].op == Op::CLEANUP_THROW ||
-            (flow.ins[at(code.rows[at(row)].target)].op == Op::CALL_INTRINSIC_1 && flow.ins[at(code.rows[at(row)].target)].arg == 3))) {
+    const auto guards_nothing = [&](int r) {
+      const Instruction& first = code.instructions[at(code.rows[at(r)].target)];
+      return first.op == Op::END_ASYNC_FOR || first.op == Op::CLEANUP_THROW || (first.op == Op::CALL_INTRINSIC_1 && first.arg == 3);
+    };
+    while (row >= 0 && guards_nothing(row)) {
       row = code.rows[at(row)].target < static_cast<int>(n) ? (*row_of)[at(code.rows[at(row)].target)] : -1;
       if (row >= 0 && code.rows[at(row)].target <= static_cast<int>(i)) break;
     }

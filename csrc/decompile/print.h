@@ -99,6 +99,7 @@ class Printer {
   const Function* function_ = nullptr;
   std::string class_name_;
   std::vector<Mark> marks_;
+  std::vector<const Expr*> printed_;
   std::vector<Binding> bindings_;
   std::unordered_map<std::string, std::string> renamed_;
   std::map<PyObject*, std::string> objects_;

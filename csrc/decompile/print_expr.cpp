@@ -218,6 +218,11 @@ int Printer::precedence(const Expr* e) const {
 
 void Printer::expr(const Expr* e, int least) {
   if (++depth_ > 1000) no_form("it is nested too deeply");
+  if (e->kind != ExprKind::kConst) {
+    if (e->printed) no_form("a value used twice");
+    e->printed = true;
+    printed_.push_back(e);
+  }
   if (e->kind == ExprKind::kConst) {
     mark(e->at);
     constant(e->object, least);
@@ -598,8 +603,12 @@ void Printer::joined(const Expr* e) {
   for (const char* quote : {"'", "\"", "\"\"\"", "'''"}) {
     std::string made = std::string("f") + quote;
     bool clash = false;
+    const size_t before = printed_.size();
     joined_pieces(e, quote, false, &made, &clash);
-    if (clash) continue;
+    if (clash) {
+      for (; printed_.size() > before; printed_.pop_back()) printed_.back()->printed = false;
+      continue;
+    }
     out_ += made + quote;
     return;
   }

@@ -55,7 +55,8 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
   const Instruction* jump = explicit_jump(to, jump_at, next);
   if (!loops_.empty()) {
     const Loop& loop = loops_.back();
-    if (target == loop.header && (spans(jump, 8) || target != behind)) {
+    const bool stands = spans(jump, 8) && kind_ != CodeKind::kComprehension && inlining_ == 0;  // there is no `continue` in a comprehension
+    if (target == loop.header && (stands || target != behind)) {
       add(StmtKind::kContinue);
       return true;
     }

@@ -213,7 +213,7 @@ class Structurer {
   std::vector<int> region_of_handler_;     // by block, -1: no handler
   std::vector<Loop> loops_;
   std::vector<std::string> globals_, nonlocals_;
-  bool accumulates_ = false;
+  int inlining_ = 0;  // comprehensions around the code at hand
 };
 
 // For all who build trees.

@@ -355,6 +355,16 @@ def test_a_value_stored_before_it_is_used_is_not_moved():
     assert log == ["g", "h"]
 
 
+def test_a_value_used_twice_is_not_evaluated_twice():
+    decoded = bytecode.decode(function_of("def f(g, h):\n    return g() + h\n"))
+    instructions = [i for i in decoded.instructions]
+    at = [instruction.op for instruction in instructions].index("BINARY_OP") - 1
+    copy = bytecode.Instruction(("COPY", 1, None, None, 0, None, None, None, None))
+    decoded.instructions = instructions[:at] + [copy] + instructions[at + 1 :]
+    source, reason, _, _ = bytecode.decompile_structured(bytecode.assemble(decoded))
+    assert source is None and reason
+
+
 def test_deep_code_has_no_form_instead_of_overflowing():
     depth = 5000
     chain = "def f(x):\n    return " + "x + (" * 80 + "x" + ")" * 80
