@@ -147,9 +147,6 @@ int64_t GuardProgram::first_failed(std::span<const int64_t> inputs) const {
         }
         break;
       }
-      case Code::kAddConst:
-        if (!checked_add(top[-1].integer, constants_[row.a], &top[-1].integer)) top[-1] = Value::undefined();
-        break;
       case Code::kApply:
         top -= row.a;
         if (row.a == 1 && row.type == Type::kBool && top->known() && row.kind != Kind::kNot) {
@@ -191,15 +188,14 @@ int64_t GuardProgram::first_failed(std::span<const int64_t> inputs) const {
 }
 
 std::string GuardProgram::disassemble() const {
-  static const char* const names[] = {"input", "constant", "scale_add", "add_const", "apply",   "load",
-                                      "store", "check",    "range",     "same",      "not_nan", "same_real"};
+  static const char* const names[] = {"input", "constant", "scale_add", "apply",   "load",     "store",
+                                      "check", "range",    "same",      "not_nan", "same_real"};
   std::string text;
   for (const Row& row : code_) {
     text += names[static_cast<size_t>(row.code)];
     switch (row.code) {
       case Code::kConstant:
       case Code::kScaleAdd:
-      case Code::kAddConst:
         text += " " + to_text(constants_[row.a]);
         break;
       case Code::kApply:

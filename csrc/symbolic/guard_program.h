@@ -35,7 +35,6 @@ class GuardProgram {
     kInput,     // push inputs[a]
     kConstant,  // push constants[a]
     kScaleAdd,  // pop x; top += constants[a] * x
-    kAddConst,  // top += constants[a]
     kApply,     // pop `count`, push the result of `kind`
     kLoad,      // push locals[a]
     kStore,     // locals[a] = top

@@ -260,40 +260,45 @@ class Producer {
 }  // namespace
 
 std::vector<size_t> minimal(Arena& arena, const std::vector<Expr>& conditions) {
-  std::vector<size_t> kept;
-  // From the last to the first, then from the first to the last: whatever is dropped follows from what is kept at that moment, and
-  // that either stays or follows from what stays.
-  {
+  // Equalities first: one says more than the two relations that it follows from.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions[i]->is(Kind::kEq0)) order.push_back(i);
+  }
+  const auto equalities = static_cast<std::ptrdiff_t>(order.size());
+  for (size_t i = 0; i < conditions.size(); ++i) {
+    if (!conditions[i]->is(Kind::kEq0)) order.push_back(i);
+  }
+  const auto needed = [&](const std::vector<size_t>& candidates) {
     Facts facts(arena);
-    for (size_t i = conditions.size(); i-- > 0;) {
+    std::vector<size_t> kept;
+    for (const size_t i : candidates) {
       if (facts.prove(conditions[i]) == true) continue;
       facts.add(conditions[i]);
       kept.push_back(i);
     }
-  }
-  std::reverse(kept.begin(), kept.end());
-  {
-    Facts facts(arena);
-    std::vector<size_t> needed;
-    for (const size_t i : kept) {
-      if (facts.prove(conditions[i]) == true) continue;
-      facts.add(conditions[i]);
-      needed.push_back(i);
-    }
-    kept = std::move(needed);
-  }
-  if (kept.size() > kExactly) return kept;
-  for (size_t i = 0; i < kept.size();) {
-    Facts facts(arena);
-    for (size_t j = 0; j < kept.size(); ++j) {
-      if (j != i) facts.add(conditions[kept[j]]);
-    }
-    if (facts.prove(conditions[kept[i]]) == true) {
-      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      ++i;
+    return kept;
+  };
+  // From the last to the first, then from the first to the last: whatever is dropped follows from what is kept at that moment, and
+  // that either stays or follows from what stays.
+  std::reverse(order.begin(), order.begin() + equalities);
+  std::reverse(order.begin() + equalities, order.end());
+  std::vector<size_t> kept = needed(order);
+  std::sort(kept.begin(), kept.end(), [&](size_t a, size_t b) {
+    const bool equality_a = conditions[a]->is(Kind::kEq0);
+    return equality_a != conditions[b]->is(Kind::kEq0) ? equality_a : a < b;
+  });
+  kept = needed(kept);
+  if (kept.size() <= kExactly) {
+    for (size_t i = kept.size(); i-- > 0;) {
+      Facts facts(arena);
+      for (size_t j = 0; j < kept.size(); ++j) {
+        if (j != i) facts.add(conditions[kept[j]]);
+      }
+      if (facts.prove(conditions[kept[i]]) == true) kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
+  std::sort(kept.begin(), kept.end());
   return kept;
 }
 
