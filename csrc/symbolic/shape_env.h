@@ -128,6 +128,7 @@ class ShapeEnv final : public RefCounted {
   void replay(const ShapeEnv& other);
 
  private:
+  friend class Recorded;  // saved.cpp
   bool evaluate_new(Expr condition, Site site);
   void settle(Expr condition, bool answer);
   Event& record(EventKind kind, Expr expr, Site site);
