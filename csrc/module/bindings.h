@@ -10,7 +10,8 @@
   AREA(decompile)                     \
   AREA(neutral)                       \
   AREA(hook)                          \
-  AREA(symbolic)
+  AREA(symbolic)                      \
+  AREA(symbolic_border)
 
 #define PELLUCID_CORE_AREAS(AREA) \
   AREA(backends)                  \
@@ -18,6 +19,7 @@
   AREA(fake)                      \
   AREA(guards)                    \
   AREA(runtime)                   \
+  AREA(symbolic_nodes)            \
   AREA(testing)                   \
   AREA(translate)
 

@@ -34,6 +34,10 @@ PyObject* fake_stats(PyObject* /*module*/, PyObject* /*unused*/) {
   return without_exceptions([] { return bridge::fake_stats().release(); });
 }
 
+PyObject* symbolic_stats(PyObject* /*module*/, PyObject* /*unused*/) {
+  return without_exceptions([] { return bridge::symbolic_stats().release(); });
+}
+
 PyObject* reset_fake_stats(PyObject* /*module*/, PyObject* /*unused*/) {
   bridge::reset_fake_stats();
   Py_RETURN_NONE;
@@ -59,6 +63,7 @@ PyMethodDef kFunctions[] = {
      "fake_tensor(tensor): a tensor of the same class, geometry, dtype, device and autograd state without data."},
     {"is_fake", is_fake, METH_O, "is_fake(object): whether it is a fake tensor."},
     {"fake_stats", fake_stats, METH_NOARGS, "fake_stats(): {operator: (origin of its shape function, calls)}."},
+    {"symbolic_stats", symbolic_stats, METH_NOARGS, "symbolic_stats(): {operator: (calls by a symbolic rule, calls by PyTorch's Python)}."},
     {"reset_fake_stats", reset_fake_stats, METH_NOARGS, "reset_fake_stats(): set the counts to zero."},
     {"fake_rules", fake_rules, METH_NOARGS, "fake_rules(): names of the operators with a hand-written rule."},
     {"fake_origin", fake_origin, METH_VARARGS, "fake_origin(name, overload=''): where an operator's shape function comes from."},

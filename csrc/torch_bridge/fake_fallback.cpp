@@ -10,6 +10,7 @@
 #include "torch_bridge/fake_errors.h"
 #include "torch_bridge/fake_meta.h"
 #include "torch_bridge/fake_overlap.h"
+#include "torch_bridge/fake_symbolic.h"
 #include "torch_bridge/fake_table.h"
 #include "torch_bridge/fake_twin.h"
 #include "torch_bridge/rules/rules.h"
@@ -185,9 +186,15 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
 
   CommonDevice common;
   for (size_t i = base; i < stack->size(); ++i) common.add((*stack)[i]);
+  const IncludeFakeKey include;
+  const bool symbolic = has_symbols(*stack, base);
+  if (symbolic && run_at_hints(op, stack, base)) {
+    Entry::add_one(entry.symbolic_calls);
+    return;
+  }
   if (entry.written_mask != 0) {
     check_writes_no_real_tensor(op, entry, *stack, base);
-    if (!entry.shares_storage) check_no_overlap(op, entry, *stack, base);
+    if (!entry.shares_storage && !symbolic) check_no_overlap(op, entry, *stack, base);
   }
   if (entry.device_argument >= 0) {
     c10::IValue& argument = (*stack)[base + static_cast<size_t>(entry.device_argument)];
@@ -201,7 +208,14 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   const c10::Device device = common.get();
   if (entry.written_mask != 0 || (entry.shares_storage && !entry.lifts_constants)) forget_constants(*stack, base);
 
-  const IncludeFakeKey include;
+  if (symbolic) {
+    // PyTorch's Python functions take symbols; its C++ kernels do not.
+    Entry::add_one(entry.symbolic_python);
+    common.check_not_mixed();
+    run_registered_meta(op, stack);
+    make_results_fake(entry, *stack, device);
+    return;
+  }
   switch (entry.origin) {
     case Origin::kRule:
     case Origin::kMeta:

@@ -18,6 +18,18 @@ py::Ref fake_stats() {
   return stats;
 }
 
+py::Ref symbolic_stats() {
+  auto stats = py::Ref::steal(PyDict_New());
+  if (!stats) return {};
+  for (const auto& report : entry_reports()) {
+    if (report.symbolic_calls == 0 && report.symbolic_python == 0) continue;
+    const auto value = py::Ref::steal(Py_BuildValue("(KK)", static_cast<unsigned long long>(report.symbolic_calls),
+                                                    static_cast<unsigned long long>(report.symbolic_python)));
+    if (!value || PyDict_SetItemString(stats.get(), report.name.c_str(), value.get()) < 0) return {};
+  }
+  return stats;
+}
+
 void reset_fake_stats() { reset_entry_counts(); }
 
 py::Ref rule_names() {

@@ -175,7 +175,8 @@ std::vector<EntryReport> entry_reports() {
   for (const auto& [op, entry] : table.entries) {
     const auto& name = op.operator_name();
     std::string text = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    reports.push_back({std::move(text), entry->origin, entry->calls.load(std::memory_order_relaxed)});
+    reports.push_back({std::move(text), entry->origin, entry->calls.load(std::memory_order_relaxed),
+                       entry->symbolic_calls.load(std::memory_order_relaxed), entry->symbolic_python.load(std::memory_order_relaxed)});
   }
   return reports;
 }
@@ -183,7 +184,9 @@ std::vector<EntryReport> entry_reports() {
 void reset_entry_counts() {
   auto& table = global_table();
   const std::lock_guard<std::mutex> lock(table.mutex);
-  for (const auto& [op, entry] : table.entries) entry->calls.store(0, std::memory_order_relaxed);
+  for (const auto& [op, entry] : table.entries) {
+    for (auto* counter : {&entry->calls, &entry->symbolic_calls, &entry->symbolic_python}) counter->store(0, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace pellucid::bridge

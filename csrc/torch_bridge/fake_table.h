@@ -36,9 +36,14 @@ struct Entry {
   uint64_t written_mask = 0;     // bit i: argument i is written to
   uint8_t precision = 0;         // whose float32 precision it depends on: the classes of float32_precision
   std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> symbolic_calls{0};   // with symbolic sizes, by a rule
+  std::atomic<uint64_t> symbolic_python{0};  // with symbolic sizes, by PyTorch's Python functions
 
   // A plain load and store: counts are for reports, and a lost update between threads is cheaper than a locked instruction.
-  void count() { calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void count() { add_one(calls); }
+  static void add_one(std::atomic<uint64_t>& counter) {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 };
 
 // The entry never moves and lives for the rest of the process: callers keep the reference while nested calls add entries.
@@ -48,6 +53,8 @@ struct EntryReport {
   std::string name;
   Origin origin;
   uint64_t calls;
+  uint64_t symbolic_calls;
+  uint64_t symbolic_python;
 };
 std::vector<EntryReport> entry_reports();
 void reset_entry_counts();

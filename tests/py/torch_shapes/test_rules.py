@@ -1,0 +1,171 @@
+"""Native symbolic shape rules: with every size a symbol an operator gives at the hints what it gives of those sizes, and few guards."""
+
+import operators
+import pytest
+import torch
+from symbols import Symbols, at_hints, static_fakes
+from torch.utils._pytree import tree_leaves
+
+from pellucid import _core
+from pellucid.torch_shapes import calling, numbers
+
+# Composite functions of PyTorch's C++ that ask for sizes as ints, and so run under its Python dispatcher.
+ABOVE_AUTOGRAD = {"interpolate_nearest", "interpolate_bilinear", "lstm_cell", "gru_cell", "rnn_cell"}
+
+
+def run(name):
+    function, *arguments = operators.ALL[name]
+    with _core.FakeScope():
+        expected = at_hints(function(*static_fakes(arguments)))
+    symbols = Symbols()
+    _core.reset_fake_stats()
+    with _core.FakeScope():
+        result = calling.call(function, *symbols.fakes(arguments))
+    return expected, result, symbols
+
+
+@pytest.mark.parametrize("name", operators.ALL)
+def test_an_operator_at_the_hints(name):
+    expected, result, _ = run(name)
+    assert at_hints(result) == expected
+
+
+@pytest.mark.parametrize("name", sorted(set(operators.ALL) - ABOVE_AUTOGRAD))
+def test_an_operator_needs_no_python(name):
+    run(name)
+    assert {op: calls for op, calls in _core.symbolic_stats().items() if calls[1]} == {}
+
+
+GUARDED = {
+    "view": 1,  # the last size is a multiple of the number of heads
+    "unflatten": 1,
+    "heads": 1,
+    "slice_by_size": 1,
+    "narrow": 1,
+    "unfold": 1,
+    "split": 1,  # the number of pieces
+    "chunk": 1,
+    "unbind": 1,
+    "topk": 1,
+    "group_norm": 1,
+    "conv1d": 2,  # the window fits
+    "conv2d": 4,
+    "pixel_shuffle": 1,
+    "rope": 2,
+    "cdist": 2,  # the way it is computed depends on the number of points
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(operators.ALL) - ABOVE_AUTOGRAD))
+def test_guards_are_few(name):
+    _, _, symbols = run(name)
+    assert len(symbols.guards()) <= GUARDED.get(name, 0), symbols.guards()
+
+
+def test_sizes_are_expressions_of_the_inputs_sizes():
+    symbols = Symbols()
+    x = symbols.fakes(torch.randn(5, 6))
+    with _core.FakeScope():
+        y = torch.cat([x.t(), x.new_zeros(x.size(1), 2)], 1)
+    rows, columns = x.shape
+    assert bool(y.shape[0] == columns) and bool(y.shape[1] == rows + 2)
+    assert symbols.guards() == []
+
+
+def test_views_lie_in_their_bases_storage_and_in_place_results_are_their_argument():
+    symbols = Symbols()
+    x = symbols.fakes(torch.randn(4, 6))
+    with _core.FakeScope():
+        y = x[1:].t()
+        z = x.add_(1)
+    assert y._base is x and z is x
+    assert y.untyped_storage()._cdata == x.untyped_storage()._cdata
+    assert bool(y.storage_offset() == x.size(1)) and y.device == torch.device("cpu")
+
+
+def test_autograd_works_on_symbolic_fakes():
+    symbols = Symbols()
+    x, w = symbols.fakes((torch.randn(5, 6), torch.randn(6, 7)))
+    x.requires_grad_()
+    with _core.FakeScope():
+        y = (x @ w).relu().sum(1)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert type(y.grad_fn).__name__ == "SumBackward1"
+    assert bool(gradient.shape[0] == x.shape[0]) and bool(gradient.shape[1] == x.shape[1])
+
+
+def test_errors_are_the_operators_own():
+    symbols = Symbols()
+    x, y = symbols.fakes((torch.randn(5, 6), torch.randn(7, 8)))
+    with _core.FakeScope(), pytest.raises(RuntimeError, match="must match the size"):
+        x + y
+    with _core.FakeScope(), pytest.raises(RuntimeError, match="mat1 and mat2 shapes"):
+        x @ y
+
+
+def test_symbols_of_two_environments_do_not_mix():
+    x, y = Symbols().fakes(torch.randn(5, 6)), Symbols().fakes(torch.randn(5, 6))
+    with _core.FakeScope(), pytest.raises(ValueError, match="another ShapeEnv"):
+        x + y
+
+
+def test_sizes_without_hints_take_pytorchs_way():
+    symbols = Symbols()
+    size = symbols.env.create_unbacked_symint()
+    symbols.env.engine.use_as_size(numbers.from_torch(size))
+    x = _core.symbolic_fake(torch.randn(5, 6), [size, 6], [6, 1])
+    with _core.FakeScope():
+        y = calling.call(lambda x: (x * 2).sum(1), x)
+    assert str(y.shape[0]) == str(size)
+
+
+def test_the_op_db_samples():
+    """One sample of each operator of PyTorch's own test database: never wrong, and Python only where no rule is."""
+    pytest.importorskip("expecttest")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    wrong, raised, ran = [], [], 0
+    for op in op_db:
+        if torch.float32 not in op.dtypes or op.name in NOT_COMPARED or op.name.startswith("jiterator"):
+            continue
+        sample = next(iter(op.sample_inputs("cpu", torch.float32)), None)
+        if sample is None or any(x.storage_offset() for x in tree_leaves((sample.input, sample.args)) if isinstance(x, torch.Tensor)):
+            continue
+        arguments = (sample.input, sample.args, sample.kwargs)
+        try:
+            with _core.FakeScope():
+                fakes = static_fakes(arguments)
+                expected = at_hints(op.op(fakes[0], *fakes[1], **fakes[2]))
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            continue  # it asks for values, or for what fakes have not
+        ran += 1
+        symbols = Symbols()
+        fakes = symbols.fakes(arguments)
+        try:
+            with _core.FakeScope():
+                result = calling.call(op.op, fakes[0], *fakes[1], **fakes[2])
+        except Exception as error:
+            raised.append((op.name, str(error)[:120]))
+            continue
+        if at_hints(result) != expected:
+            wrong.append(op.name)
+    assert ran > 500
+    assert wrong == []
+    new = {name for name, _ in raised} - RAISES
+    assert not new, " ".join(sorted(new))
+
+
+NOT_COMPARED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
+# They resize what they are given, ask for values, or are composites that ask for ints and have no other version in PyTorch's Python
+# dispatcher. May only shrink.
+RAISES = {
+    "gradient",
+    "kron",
+    "linalg.multi_dot",
+    "nn.functional.ctc_loss",
+    "nn.functional.fractional_max_pool3d",
+    "nn.functional.unfold",
+    "resize_",
+    "resize_as_",
+    "take_along_dim",
+}
