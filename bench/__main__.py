@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
             ("capture", lambda: capture.measure(workload, options.rounds)),  # noqa: B023
             ("calls", lambda: calls.measure(workload, options.call_rounds, 0.002)),  # noqa: B023
         ):
-            if section in options.measure:
+            if section in options.measure and section in workload.sections:
                 results.setdefault(section, []).append(measure())
                 print(f"{workload.name}: {section} {results[section][-1]['ratio']:,.1f} times faster", flush=True)
     if "eager" in options.measure:

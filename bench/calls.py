@@ -26,7 +26,7 @@ def measure(workload: Workload, rounds: int, round_seconds: float) -> Dict[str, 
             loops[compiler.name] = timing.CallLoop([(compiled, arguments) for arguments in workload.calls])
             if compiler is PELLUCID:
                 loops[BARE] = timing.CallLoop([(callables[i], graph.inputs) for i, graph in enumerate(graphs)])
-                graphs_each = len(graphs) / len(workload.calls)
+                graphs_each = max(1.0, len(graphs) / len(workload.calls))
         for loop in loops.values():
             loop.calibrate(round_seconds)
         gc.collect()

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import linecache
+import random
 from typing import Any, Callable, ContextManager, Dict, List, Tuple
 
 import torch
@@ -16,6 +17,7 @@ class Workload:
     target: Any
     calls: List[Tuple[Any, ...]]
     context: Callable[[], ContextManager[Any]] = contextlib.nullcontext
+    sections: Tuple[str, ...] = ("capture", "calls")  # what is measured of it
 
 
 def from_source(name: str, text: str) -> Callable[..., Any]:
@@ -44,6 +46,14 @@ def plus_one(count: int) -> Workload:
     results = ", ".join(f"{name} + 1" for name in names)
     function = from_source(f"plus_one_{count}", f"def plus_one_{count}({', '.join(names)}):\n    return {results}\n")
     return Workload(f"x + 1, {count} tensor{'s' * (count > 1)}", function, [tuple(torch.randn(4) for _ in names)])
+
+
+def plus_one_list(xs):
+    return [x + 1 for x in xs]
+
+
+def plus_one_in_list(count: int = 64) -> Workload:
+    return Workload(f"x + 1, list of {count} tensors", plus_one_list, [([torch.randn(4) for _ in range(count)],)])
 
 
 def mlp() -> Workload:
@@ -112,6 +122,21 @@ def encoder_inference() -> Workload:
     return Workload("TransformerEncoder, inference", encoder().eval(), [(torch.randn(2, 16, 256),)], torch.no_grad)
 
 
+def parameters(count: int = 1000) -> Workload:
+    """One module that owns all of them and reads each by its name."""
+    body = "".join(f"    x = x + self.p{i}\n" for i in range(count))
+    forward = from_source(f"add_{count}", f"def add_{count}(self, x):\n{body}    return x\n")
+    module = type("Parameters", (torch.nn.Module,), {"forward": forward})()
+    for i in range(count):
+        module.register_parameter(f"p{i}", torch.nn.Parameter(torch.randn(4)))
+    return Workload(f"{count:,} parameters", module, [(torch.randn(4),)], sections=("calls",))
+
+
+def linears(count: int = 1000) -> Workload:
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(count)])
+    return Workload(f"{count:,} Linear modules", model, [(torch.randn(2, 4),)], sections=("calls",))
+
+
 def pointwise(count: int = 1000) -> Workload:
     lines = ["x = torch.sin(x)", "x = x + 1", "x = torch.relu(x)", "x = x * 0.5"]
     body = "".join(f"    {lines[i % len(lines)]}\n" for i in range(count))
@@ -123,12 +148,19 @@ def plus_number(x, number):
     return x + number
 
 
-def round_robin(entries: int = 8) -> Workload:
+def entries(count: int, order: str = "round robin") -> Workload:
+    """As many cache entries as calls. In random order each call of the round still has an entry of its own."""
     x = torch.randn(4)
-    return Workload(f"{entries} entries round robin", plus_number, [(x, number) for number in range(entries)])
+    numbers = list(range(count))
+    if order == "random order":
+        numbers = random.Random(0).choices(numbers, k=8 * count)
+        numbers = [*range(count), *numbers]
+    return Workload(f"{count} entr{'ies' if count > 1 else 'y'}, {order}", plus_number, [(x, number) for number in numbers])
 
 
 def all_workloads() -> List[Callable[[], Workload]]:
     """Makers, in the order of the tables: a workload is made when its turn comes."""
     plus_ones = [lambda count=count: plus_one(count) for count in (1, 4, 16, 64)]
-    return [toy, *plus_ones, mlp, resnet, encoder_training, encoder_inference, pointwise, round_robin]
+    models = [mlp, resnet, encoder_training, encoder_inference, parameters, linears, pointwise]
+    several = [lambda count=count: entries(count) for count in (1, 8, 32)]
+    return [toy, *plus_ones, plus_one_in_list, *models, *several, lambda: entries(32, "random order")]

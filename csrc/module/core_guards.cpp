@@ -338,11 +338,29 @@ PyObject* force_accessors(PyObject*, PyObject* on) {
   return Py_BuildValue("(OO)", bridge::reads_raw_tensors() ? Py_True : Py_False, bridge::reads_raw_state() ? Py_True : Py_False);
 }
 
+PyObject* tensor_word_widths(PyObject*, PyObject*) {
+  py::Ref names = py::Ref::steal(PyList_New(0));
+  for (const std::string& name : bridge::tensor_word_widths()) {
+    py::Ref text = py::Ref::steal(PyUnicode_FromString(name.c_str()));
+    if (!names || !text || PyList_Append(names.get(), text.get()) < 0) return nullptr;
+  }
+  return names.release();
+}
+
+PyObject* force_tensor_word_width(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  if (!bridge::force_tensor_word_width(text)) return PyErr_Format(PyExc_ValueError, "not one of tensor_word_widths(): %s", text);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"compile_guards", compile_guards, METH_VARARGS, "compile_guards(function, arguments, sources, guards[, block]): a GuardProgram."},
     {"global_state_text", global_state, METH_NOARGS, "The global state that a guard program made now would demand."},
     {"force_accessors", force_accessors, METH_O,
      "Read torch through its public accessors (tests); returns what is read raw: (tensors, state)."},
+    {"tensor_word_widths", tensor_word_widths, METH_NOARGS, "Names of the vectors that tensors can be compared with here, widest first."},
+    {"force_tensor_word_width", force_tensor_word_width, METH_O, "Compare tensors with one of tensor_word_widths() (tests)."},
     {},
 };
 

@@ -1,5 +1,7 @@
 // Tensor metadata read with plain loads. TensorImpl's protected members get their offsets from the compiled headers; the one private
 // member, autograd_meta_, is found by its neighbour and checked against the public accessor at load. With any doubt, accessors are used.
+// All that is compared for equality lies in the last 128 bytes of a TensorImpl: they are compared at once, with whatever vectors the
+// processor has.
 #include "torch_bridge/tensor_guard.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -10,10 +12,12 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <new>
 
 namespace pellucid::bridge {
 namespace {
@@ -40,6 +44,29 @@ struct Peek : c10::TensorImpl {  // never instantiated: a derived class may name
   bool custom_policy() const {
     return sizes_strides_policy_ != 0 || has_symbolic_sizes_strides_ || device_policy_ || layout_policy_ ||
            python_custom_sizes_strides_ != 0 || python_custom_device_ || python_custom_layout_;
+  }
+  // The last 16 words hold the rank, the sizes and strides of most tensors, the meta word and the keys.
+  static constexpr size_t kTail = sizeof(c10::TensorImpl) - 16 * sizeof(uint64_t);
+  size_t word_of(const void* member) const {  // of the tail; anything else gives no index of it
+    return static_cast<size_t>(static_cast<const char*>(member) - (reinterpret_cast<const char*>(this) + kTail)) / sizeof(uint64_t);
+  }
+  bool dims_inside() const { return rank() == 0 || (word_of(sizes_data()) < 16 && word_of(strides_data()) < 16); }
+  bool tail_covers_all() const {
+    size_t first = word_of(&sizes_and_strides_), meta = word_of(&data_type_), keys = word_of(&key_set_);
+    if (sizeof(Peek) != sizeof(c10::TensorImpl) || first >= 16 || meta >= 16 || keys >= 16 || first == meta || first == keys) return false;
+    uint64_t words[16];
+    std::memcpy(words, reinterpret_cast<const char*>(this) + kTail, sizeof words);
+    return words[first] == rank() && words[meta] == meta_word() && words[keys] == this->keys();
+  }
+  void tail(TensorSpec& spec) const {
+    spec.dims_inside = dims_inside();
+    spec.mask[word_of(&sizes_and_strides_)] = spec.mask[word_of(&key_set_)] = ~uint64_t{0};
+    spec.mask[word_of(&data_type_)] = meta_mask();
+    for (size_t i = 0; spec.dims_inside && i < rank(); i++) {
+      spec.mask[word_of(sizes_data() + i)] = spec.mask[word_of(strides_data() + i)] = ~uint64_t{0};
+    }
+    std::memcpy(spec.image, reinterpret_cast<const char*>(this) + kTail, sizeof spec.image);
+    for (size_t i = 0; i < 16; i++) spec.image[i] &= spec.mask[i];
   }
   static bool word_covers_flags() {  // data_type_, device_opt_ and all flags lie in the eight bytes that meta_word reads
     auto* p = reinterpret_cast<Peek*>(0x1000);
@@ -83,17 +110,80 @@ bool same_dims(const int64_t* sizes, const int64_t* strides, const TensorSpec& s
 // A dual tensor's words are those of a plain one, so its tangent has to be asked for.
 bool has_tangent(const AutogradMeta* meta) { return meta->fw_grad_ != nullptr && !meta->fw_grad_->empty(); }
 
-inline bool matches_raw(PyObject* object, const TensorSpec& spec) {
-  if (Py_TYPE(object) != spec.type) return false;
-  const Peek* p = Peek::of(impl_of(object));
-  uint64_t difference = ((p->meta_word() ^ spec.meta) & g_meta_mask) | (p->keys() ^ spec.keys) | (p->rank() ^ spec.rank);
-  if (__builtin_expect(difference != 0, 0)) return false;
-  if (!same_dims(p->sizes_data(), p->strides_data(), spec)) return false;
-  const AutogradMeta* meta = p->autograd_raw();
-  if (meta == nullptr) return !spec.requires_grad;
-  bool requires_grad = meta->requires_grad_ || meta->grad_fn_;
-  return requires_grad == spec.requires_grad && !has_tangent(meta);
+// Without a forward-AD level, which every tangent belongs to, there is no tangent in the process.
+[[gnu::noinline]] bool tangents_may_exist() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
+
+using Words16 [[gnu::vector_size(16)]] = uint64_t;
+using Words32 [[gnu::vector_size(32)]] = uint64_t;
+
+// Inlined into a function for each instruction set. What can be told without a branch is told at the end of each few tensors.
+template <class Words>
+[[gnu::always_inline]] inline bool match_run(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
+  constexpr size_t kAtOnce = 8;
+  constexpr size_t kMany = 32;  // as many look at their own tangents for the price of asking whether there can be any
+  bool tangents = count < kMany, asked = tangents;
+  for (size_t i = 0; i < count;) {
+    Words difference = {};
+    uint64_t other = 0;
+    for (const size_t end = std::min(count, i + kAtOnce); i < end; i++) {
+      const TensorSpec& spec = *specs[i];
+      if (Py_TYPE(objects[i]) != spec.type) return false;
+      const auto* impl = reinterpret_cast<const char*>(impl_of(objects[i]));
+#pragma GCC unroll 8
+      for (size_t at = 0; at < sizeof spec.mask; at += sizeof(Words)) {
+        Words is, image, mask;
+        std::memcpy(&is, impl + Peek::kTail + at, sizeof is);
+        std::memcpy(&image, reinterpret_cast<const char*>(spec.image) + at, sizeof image);
+        std::memcpy(&mask, reinterpret_cast<const char*>(spec.mask) + at, sizeof mask);
+        difference |= (is ^ image) & mask;
+      }
+      const Peek* p = Peek::of(impl_of(objects[i]));
+      if (__builtin_expect(!spec.dims_inside, 0) && (p->rank() != spec.rank || !same_dims(p->sizes_data(), p->strides_data(), spec)))
+        return false;
+      const AutogradMeta* meta = p->autograd_raw();
+      if (meta == nullptr) {
+        other |= spec.requires_grad;
+      } else {
+        other |= (meta->requires_grad_ || meta->grad_fn_) != spec.requires_grad;
+        if (__builtin_expect(!asked, 0)) {
+          tangents = tangents_may_exist();
+          asked = true;
+        }
+        if (tangents && has_tangent(meta)) return false;
+      }
+    }
+    for (size_t k = 0; k < sizeof(Words) / sizeof(uint64_t); k++) other |= difference[k];
+    if (other != 0) return false;
+  }
+  return true;
 }
+
+bool match_plain(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
+  return match_run<Words16>(objects, specs, count);
+}
+
+struct WordWidth {
+  const char* name;
+  bool (*match)(PyObject* const* objects, const TensorSpec* const* specs, size_t count);
+};
+
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] bool match_avx2(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
+  return match_run<Words32>(objects, specs, count);
+}
+#endif
+
+std::vector<WordWidth> word_widths() {
+  std::vector<WordWidth> found;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", match_avx2});
+#endif
+  found.push_back({"plain", match_plain});
+  return found;
+}
+
+WordWidth g_words;
 
 bool tangent_by_accessor(const c10::TensorImpl* impl) {
   auto* meta = static_cast<const AutogradMeta*>(const_cast<c10::TensorImpl*>(impl)->autograd_meta());
@@ -118,8 +208,9 @@ bool layout_as_expected() {
     const Peek* p = Peek::of(impl);
     if (static_cast<const void*>(p->autograd_raw()) != static_cast<const void*>(impl->autograd_meta())) return false;
     if (p->rank() != static_cast<size_t>(impl->dim()) || p->sizes_data() != impl->sizes().data()) return false;
-    if (p->keys() != impl->key_set().raw_repr()) return false;
+    if (p->keys() != impl->key_set().raw_repr() || !p->tail_covers_all() || !p->dims_inside()) return false;
   }
+  if (Peek::of(at::empty({1, 1, 1, 1, 1, 1}).unsafeGetTensorImpl())->dims_inside()) return false;
   const Peek *a = Peek::of(plain.unsafeGetTensorImpl()), *b = Peek::of(grad.unsafeGetTensorImpl());
   return ((a->meta_word() ^ b->meta_word()) & g_meta_mask) != 0;  // float and double differ in the word
 }
@@ -127,6 +218,7 @@ bool layout_as_expected() {
 void initialize() {
   static bool done = [] {
     g_meta_mask = Peek::meta_mask();
+    g_words = word_widths().front();
     g_use_raw = g_raw_layout_known = layout_as_expected();
     return true;
   }();
@@ -194,8 +286,13 @@ std::string keys_text(uint64_t keys) { return c10::toString(c10::DispatchKeySet(
 
 }  // namespace
 
+struct FreeSpec {
+  void operator()(char* bytes) const { ::operator delete (bytes, std::align_val_t{alignof(TensorSpec)}); }
+};
+using SpecBytes = std::unique_ptr<char, FreeSpec>;
+
 struct SpecTable::Impl {
-  std::map<std::string, std::unique_ptr<char[]>> specs;
+  std::map<std::string, SpecBytes> specs;
 };
 
 SpecTable::SpecTable() : impl_(std::make_unique<Impl>()) { initialize(); }
@@ -228,7 +325,7 @@ const TensorSpec* SpecTable::add(PyObject* tensor) {
     return nullptr;
   }
   size_t rank = p->rank(), size = sizeof(TensorSpec) + 2 * rank * sizeof(int64_t);
-  auto bytes = std::make_unique<char[]>(size);
+  SpecBytes bytes(static_cast<char*>(::operator new (size, std::align_val_t{alignof(TensorSpec)})));
   std::memset(bytes.get(), 0, size);  // padding too: specs are told apart by their bytes
   auto* spec = reinterpret_cast<TensorSpec*>(bytes.get());
   spec->type = Py_TYPE(tensor);
@@ -240,6 +337,7 @@ const TensorSpec* SpecTable::add(PyObject* tensor) {
     std::memcpy(spec->dims, impl->sizes().data(), rank * sizeof(int64_t));
     std::memcpy(spec->dims + rank, impl->strides().data(), rank * sizeof(int64_t));
   }
+  p->tail(*spec);
   auto [found, inserted] = impl_->specs.emplace(std::string(bytes.get(), size), nullptr);
   if (inserted) found->second = std::move(bytes);
   return reinterpret_cast<const TensorSpec*>(found->second.get());
@@ -252,10 +350,7 @@ bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, siz
     }
     return true;
   }
-  for (size_t i = 0; i < count; i++) {
-    if (!matches_raw(objects[i], *specs[i])) return false;
-  }
-  return true;
+  return g_words.match(objects, specs, count);
 }
 
 std::string tensor_difference(PyObject* object, const TensorSpec& spec) {
@@ -299,6 +394,22 @@ bool reads_raw_tensors() {
 void force_tensor_accessors(bool on) {
   initialize();
   g_use_raw = g_raw_layout_known && !on;
+}
+
+std::vector<std::string> tensor_word_widths() {
+  std::vector<std::string> names;
+  for (const WordWidth& each : word_widths()) names.emplace_back(each.name);
+  return names;
+}
+
+bool force_tensor_word_width(const std::string& name) {
+  initialize();
+  for (const WordWidth& each : word_widths()) {
+    if (each.name != name) continue;
+    g_words = each;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace pellucid::bridge

@@ -16,6 +16,9 @@ struct TensorSpec {
   uint64_t keys;       // dispatch key set
   uint32_t rank;
   bool requires_grad;
+  bool dims_inside;  // sizes and strides lie in the tensor itself, so the words below cover them
+  // The last words of a TensorImpl of this kind: rank, sizes, strides, meta and keys, and which of their bits count.
+  alignas(64) uint64_t image[16], mask[16];
   int64_t dims[1];  // sizes, then strides: 2 * rank values follow
 
   const int64_t* sizes() const { return dims; }
@@ -55,5 +58,9 @@ std::string tensor_spec_text(const TensorSpec& spec);
 // False where the checks above go through public accessors, because the private layout was not the expected one when torch was loaded.
 bool reads_raw_tensors();
 void force_tensor_accessors(bool on);  // for tests: both versions must agree
+
+// The instruction sets that this processor can compare words with, the widest first; the first is used. For tests: all must agree.
+std::vector<std::string> tensor_word_widths();
+bool force_tensor_word_width(const std::string& name);  // false: not one of them
 
 }  // namespace pellucid::bridge

@@ -117,7 +117,7 @@ def test_eager_models_are_the_promised_ones():
 
 
 def test_a_round_robin_is_one_entry_for_each_call():
-    workload = workloads.round_robin(4)
+    workload = workloads.entries(4)
     assert len(record(PELLUCID, workload)) == len(workload.calls) == 4
     measure_calls(workload, rounds=1, round_seconds=1e-4)  # raises if anything is captured while it is timed
 

@@ -118,6 +118,23 @@ def accessors():
         _core.force_accessors(False)
 
 
+# Every way in which tensors are compared: all must agree.
+READERS = [*_core.tensor_word_widths(), "accessors"]
+
+
+@contextlib.contextmanager
+def reader(name):
+    if name == "accessors":
+        with accessors():
+            yield
+        return
+    _core.force_tensor_word_width(name)
+    try:
+        yield
+    finally:
+        _core.force_tensor_word_width(READERS[0])
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()

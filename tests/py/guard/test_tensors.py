@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.autograd.forward_ad as fwad
-from guarding import Builder, accessors
+from guarding import READERS, Builder, accessors, reader
 
 
 def one(x): ...
@@ -58,21 +58,48 @@ def _inference():
         return torch.ones(2, 3)
 
 
-@pytest.mark.parametrize("raw", [True, False], ids=["raw", "accessors"])
+@pytest.mark.parametrize("how", READERS)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_each_tells_itself_from_all_others(name, raw):
+def test_each_tells_itself_from_all_others(name, how):
     program = program_for(VARIANTS[name]())
-
-    def compare():
+    with reader(how):
         for other, make in VARIANTS.items():
             value = make()
             assert program(value) == (other == name), (name, other, program.program.failures(one, (value,)))
 
-    if raw:
-        compare()
-    else:
-        with accessors():
-            compare()
+
+def many(count):
+    namespace = {}
+    exec(f"def many({', '.join(f'a{i}' for i in range(count))}): ...", namespace)
+    return namespace["many"]
+
+
+@pytest.mark.parametrize("how", READERS)
+@pytest.mark.parametrize("count", [7, 8, 9, 33, 40])  # runs are compared a few at a time, and long ones ask for tangents at once
+def test_in_a_run_of_tensors_each_counts(how, count):
+    function = many(count)
+    makers = [lambda: torch.ones(2, 3), lambda: torch.nn.Parameter(torch.ones(4)), lambda: torch.ones(1, 2, 1, 2, 1, 2, 1)]
+    values = [makers[i % 3]() for i in range(count)]
+    b = Builder(function, *values)
+    for i, value in enumerate(values):
+        b.guard("tensor", b.local(i), payload=value)
+    program = b.compile()
+    assert "tensors            local 0 .. " + str(count - 1) in program.program.program_text()
+    wrong = [torch.ones(3, 2), torch.ones(4), torch.ones(1, 2, 1, 2, 1, 1, 2), None]
+    with reader(how):
+        assert program(*values)
+        for i in range(count):
+            for other in (wrong[i % 3], wrong[3]):
+                assert not program(*values[:i], other, *values[i + 1 :])
+        with fwad.dual_level():
+            assert program.program.check(function, tuple(values))
+            for i in range(count):
+                dual = fwad.make_dual(values[i], torch.ones_like(values[i]))
+                if i % 3 == 1:  # of the class that is expected: only the tangent tells
+                    dual.__class__ = torch.nn.Parameter
+                assert fwad.unpack_dual(dual).tangent is not None
+                assert not program(*values[:i], dual, *values[i + 1 :])
+        assert program(*values)
 
 
 SAME = {
