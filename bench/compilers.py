@@ -4,7 +4,6 @@ import abc
 import dataclasses
 from typing import Any, Callable, List, Sequence, Tuple
 
-
 ENTRIES = 64  # that one function may have: some workloads have more than either side's default
 
 

@@ -24,13 +24,23 @@ struct Region {
   uint64_t id = 0;
 };
 
+// What the transformed code comes to where it only calls the graph and returns what that gave: such calls need no frame of its own.
+struct DirectCall {
+  enum class Returns : uint8_t { kItem, kTuple, kList };  // one of the graph's outputs, or all of them in order
+  py::Ref graph;                                          // bridge::GraphCall; null: there are other things to do
+  Returns returns = Returns::kItem;
+  uint32_t index = 0;  // kItem
+  uint32_t count = 0;  // kTuple, kList
+};
+
 struct GuardedCode {
   std::unique_ptr<guard::GuardProgram> guards;
   py::Ref code;              // the transformed code object; parameters are the original's localsplus arguments, all positional
   py::Ref function;          // function object over `code` for the last seen (globals, closure); remade when the closure differs
   bool calls_python = true;  // it may run Python code that must be looked at by the hook (graph breaks); false: whole graph
   py::Ref graph;             // a GraphModule, or what stands for one that was not built yet (torch_bridge/lazy_graph); or null
-  py::Ref report;            // dict for cache_entries(): graph, backend, code text, breaks ...
+  DirectCall direct;
+  py::Ref report;  // dict for cache_entries(): graph, backend, code text, breaks ...
   uint64_t hits = 0;
   uint32_t successor = 0;
   // Calls that are running the entry now. One that is dropped meanwhile keeps itself alive until the last of them is over, so that what

@@ -10,9 +10,10 @@ namespace pellucid::guard {
 using source::Source;
 
 std::unique_ptr<GuardProgram> GuardProgram::compile(const GuardSet& guards, const std::vector<const Source*>& block,
-                                                    std::shared_ptr<source::Arena> arena, const FrameView& frame) {
+                                                    std::shared_ptr<source::Arena> arena, const FrameView& frame,
+                                                    const std::vector<const Source*>& inputs) {
   auto program = std::make_unique<Program>();
-  if (!Compiler(guards, frame, *program).compile(block)) return nullptr;
+  if (!Compiler(guards, frame, *program).compile(block, inputs)) return nullptr;
   program->adopt_arena(std::move(arena));
   Verdict verdict = program->check(frame);
   if (verdict == Verdict::kHit) return program;
@@ -27,7 +28,7 @@ std::unique_ptr<GuardProgram> GuardProgram::compile(const GuardSet& guards, cons
   return nullptr;
 }
 
-bool Compiler::compile(const std::vector<const Source*>& block) {
+bool Compiler::compile(const std::vector<const Source*>& block, const std::vector<const Source*>& inputs) {
   program_.block_sources_ = block;
   if (!bridge::capture_global_state(program_.state_)) return false;
   if (!collect()) return false;
@@ -72,7 +73,20 @@ bool Compiler::compile(const std::vector<const Source*>& block) {
     Phase phase = Phase::kEarly;
     if (!operand(*node_of(source), out, phase)) return false;
   }
-  return lower_distinct() && finish();
+  return find_inputs(inputs) && lower_distinct() && finish();
+}
+
+bool Compiler::find_inputs(const std::vector<const Source*>& inputs) {
+  for (const Source* source : inputs) {
+    Node* node = node_of(source);
+    Phase phase = Phase::kEarly;
+    if (node == nullptr || !operand(*node, inputs_.emplace_back(), phase)) return false;
+    for (; node != nullptr && node->status == Status::kPerCall; node = node->base) {
+      bool owned = node->source->kind == source::Kind::kAttr || node->source->kind == source::Kind::kDictOf;
+      if (owned) program_.keeps_inputs_ = false;
+    }
+  }
+  return true;
 }
 
 // Nodes for all sources of all guards; every status is known before any row is made.

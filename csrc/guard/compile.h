@@ -45,7 +45,8 @@ struct DictPlan {
 class Compiler {
  public:
   Compiler(const GuardSet& guards, const FrameView& frame, Program& program) : set_(guards), frame_(frame), program_(program) {}
-  bool compile(const std::vector<const source::Source*>& block);  // false with an exception set
+  // False with an exception set.
+  bool compile(const std::vector<const source::Source*>& block, const std::vector<const source::Source*>& inputs);
 
  private:
   enum class Region : uint8_t { kBlock, kTensor, kEmpty, kKept, kScratch };
@@ -91,6 +92,8 @@ class Compiler {
   int64_t new_slot(Region region, PyObject* value);
   uint32_t new_key(PyObject* key);
   void emit_local_tensors();
+  bool find_inputs(const std::vector<const source::Source*>& inputs);
+  void merge_rows();
   bool finish();
   bool fail(const Guard& guard, const char* why);
 
@@ -110,6 +113,7 @@ class Compiler {
   std::vector<std::pair<uint32_t, const bridge::TensorSpec*>> local_tensors_;
   std::vector<std::pair<int64_t, const bridge::TensorSpec*>> table_tensors_;
   std::vector<std::pair<const source::Source*, const source::Source*>> pairs_;
+  std::vector<Operand> inputs_;
   bool needs_globals_ = false;
   int32_t current_guard_ = -1;
 };

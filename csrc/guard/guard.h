@@ -68,17 +68,27 @@ struct FrameView {
 
 enum class Verdict : uint8_t { kHit, kMiss, kError };  // kError: a Python exception is set that names the guard
 
+// Where a hit leaves some of the graph's inputs, side by side: in the frame's locals, or in the array that begins with the block.
+struct InputRun {
+  uint32_t first, count;
+  bool local;
+};
+
 class GuardProgram {
  public:
   // `block`: sources of graph inputs that are read through identity-guarded objects only (parameters, buffers): the program verifies
-  // them and keeps their current objects in one array. Null with an exception set on failure.
+  // them and keeps their current objects in one array. `inputs`: of the graph's other inputs, where input_runs() is wanted.
+  // Null with an exception set on failure.
   static std::unique_ptr<GuardProgram> compile(const GuardSet& guards, const std::vector<const source::Source*>& block,
-                                               std::shared_ptr<source::Arena> arena, const FrameView& frame);
+                                               std::shared_ptr<source::Arena> arena, const FrameView& frame,
+                                               const std::vector<const source::Source*>& inputs = {});
   virtual ~GuardProgram() = default;
   virtual Verdict check(const FrameView& frame) noexcept = 0;  // the hot path: no allocation, borrowed references only
   virtual bool valid() const = 0;                              // false once a weakly held object was freed
   virtual PyObject* const* block() const = 0;                  // block inputs as verified by the last hit (borrowed)
   virtual size_t block_size() const = 0;
+  // Where the last hit left `inputs`, in their order; both arrays stay where they are. Null where it keeps no references to them.
+  virtual const std::vector<InputRun>* input_runs() const { return nullptr; }
   virtual std::vector<std::string> failures(const FrameView& frame) = 0;  // every failing guard with its values, for people
   virtual std::string check_fn_text() const = 0;                          // def check(L, G, ...): the same program as Python
   virtual std::string program_text() const = 0;                           // the flat rows, stably printed

@@ -71,6 +71,14 @@ Op load_op(source::Kind kind) {
   }
 }
 
+void add_to_runs(std::vector<InputRun>& runs, Operand where) {
+  if (!runs.empty() && runs.back().local == where.local && where.index == runs.back().first + runs.back().count) {
+    runs.back().count++;
+  } else {
+    runs.push_back({where.index, 1, where.local});
+  }
+}
+
 }  // namespace
 
 // Slots are virtual until finish(): region in the low bits, position above.
@@ -448,6 +456,64 @@ bool Compiler::lower_distinct() {
   return true;
 }
 
+// Rows that do the same to what lies side by side become one: items of a list that are tensors, functions' code.
+void Compiler::merge_rows() {
+  Program& p = program_;
+  std::vector<Row> rows;
+  std::vector<int32_t> guards;
+  auto loads_item = [&](size_t i) { return i < p.rows_.size() && p.rows_[i].op == Op::kLoadItem; };
+  for (size_t i = 0; i < p.rows_.size();) {
+    Row row = p.rows_[i];
+    int32_t guard = p.row_guards_[i];
+    auto items_follow = [&](size_t k) {  // the k-th item of the same container, into the next slot, which is then compared as a tensor
+      size_t at = i + 2 * k;
+      if (!loads_item(at) || at + 1 >= p.rows_.size() || k >= UINT16_MAX) return false;
+      const Row &load = p.rows_[at], &check = p.rows_[at + 1], &first = p.rows_[i + 1];
+      return load.local == row.local && load.source == row.source && load.argument == row.argument + k &&
+             load.destination == row.destination + k && check.op == Op::kTensors && check.count == 1 && !(check.local & 1) &&
+             check.source == load.destination && check.argument == first.argument + k;
+    };
+    auto code_follows = [&](size_t k) {
+      return i + k < p.rows_.size() && k < UINT16_MAX && p.rows_[i + k].op == Op::kCode && !((p.rows_[i + k].local | row.local) & 1) &&
+             p.rows_[i + k].source == row.source + k;
+    };
+    size_t count = 0;
+    if (row.op == Op::kLoadItem) {
+      while (items_follow(count)) count++;
+    } else if (row.op == Op::kCode) {
+      while (code_follows(count)) count++;
+    }
+    if (count < 2) {
+      rows.push_back(row);
+      guards.push_back(guard);
+      i++;
+      continue;
+    }
+    bool items = row.op == Op::kLoadItem;
+    Row check = p.rows_[i + items];
+    row.count = check.count = static_cast<uint16_t>(count);
+    if (items) {
+      row.op = Op::kLoadItems;
+      rows.push_back(row);
+      guards.push_back(guard);
+    } else {
+      check.op = Op::kCodes;
+      check.argument = static_cast<uint32_t>(p.pointers_.size());
+      for (size_t k = 0; k < count; k++) p.pointers_.push_back(reinterpret_cast<PyObject*>(p.rows_[i + k].value));
+    }
+    rows.push_back(check);
+    guards.push_back(guard);
+    i += items ? 2 * count : count;
+  }
+  for (Row& row : rows) {
+    if (row.op != Op::kSkipUnlessMoved) continue;
+    auto settled = std::find_if(rows.begin(), rows.end(), [](const Row& other) { return other.op == Op::kSettled; });
+    row.argument = static_cast<uint32_t>(&*settled - &row);
+  }
+  p.rows_ = std::move(rows);
+  p.row_guards_ = std::move(guards);
+}
+
 // Lays out the slots, gives rows their final indexes, and sorts dictionaries by the stage in which they may be touched.
 bool Compiler::finish() {
   if (!add_pinned_types()) return false;
@@ -488,10 +554,11 @@ bool Compiler::finish() {
         p.table_runs_.empty())) {
     rows.emplace_back(Row{Op::kTables, 0, 0, 0, {0}}, -1);
   }
+  // The code of functions that no late row loads: side by side they are one row.
+  auto of_kept = [](const Row& row) { return !(row.local & 1) && static_cast<Region>(row.source & 7) == Region::kKept; };
+  std::stable_partition(late.begin(), late.end(), [&](const auto& row) { return row.first.op == Op::kCode && of_kept(row.first); });
   if (!moved.empty() || !p.groups_.empty()) {
-    Row skip{Op::kSkipUnlessMoved, 0, 0, 0, {0}};
-    skip.argument = static_cast<uint32_t>(moved.size() + 1);
-    rows.emplace_back(skip, -1);
+    rows.emplace_back(Row{Op::kSkipUnlessMoved, 0, 0, 0, {0}}, -1);
     rows.insert(rows.end(), moved.begin(), moved.end());
     rows.emplace_back(Row{Op::kSettled, 0, 0, 0, {0}}, -1);
   }
@@ -508,9 +575,17 @@ bool Compiler::finish() {
     p.row_guards_.push_back(guard);
   }
   p.owned_.reserve(getters);
+  merge_rows();
+  for (Operand where : inputs_) {
+    add_to_runs(p.input_runs_, {where.local ? where.index : place(where.index), where.local});
+  }
   for (Group& group : p.groups_) {
     for (uint32_t& slot : group.kept) slot = place(slot);
-    for (Operand& where : group.per_call) where.index = where.local ? where.index : place(where.index);
+    for (Operand& where : group.per_call) {
+      where.index = where.local ? where.index : place(where.index);
+      add_to_runs(group.runs, where);
+    }
+    group.last.resize(group.per_call.size());
   }
   auto place_entries = [&](Expected& expected) {
     for (Entry& entry : expected.entries) {

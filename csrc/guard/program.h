@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpython/objects.h"
+#include "guard/dict_clock.h"
 #include "guard/guard.h"
 #include "guard/hold.h"
 #include "torch_bridge/global_state.h"
@@ -21,6 +22,7 @@ enum class Op : uint8_t {
   kLoadAttr,
   kLoadClassAttr,
   kLoadItem,
+  kLoadItems,  // `count` of them from `argument` on, into slots side by side
   kLoadDictItem,
   kLoadCellContents,
   kLoadTypeOf,
@@ -48,6 +50,7 @@ enum class Op : uint8_t {
   kNotSame,
   kDistinct,
   kCode,
+  kCodes,  // of `count` slots side by side, by the pointers from `argument` on
   kNoDefaults,
   kNoKwDefaults,
   kCellEmpty,
@@ -135,7 +138,10 @@ struct Group {                 // none of the watched objects is any other of th
   std::vector<uint32_t> kept;  // slots that only change when a tag moves
   std::vector<Operand> per_call;
   size_t watched_kept = 0, watched_per_call = 0;
+  std::vector<InputRun> runs;    // where those of the call lie
   std::vector<PyObject*> table;  // the watched ones that are kept, hashed, then those of the call
+  std::vector<PyObject*> last;   // of the call in which this held last: only compared
+  bool remembers = false;        // `last` is set, and nothing that is kept moved since
   bool stale = true;
 };
 
@@ -168,6 +174,7 @@ class Program final : public GuardProgram {
   size_t bytes() const override;
   PyObject* const* block() const override { return slots_.data(); }
   size_t block_size() const override { return block_size_; }
+  const std::vector<InputRun>* input_runs() const override { return keeps_inputs_ ? &input_runs_ : nullptr; }
   std::vector<std::string> failures(const FrameView& frame) override;
   std::string check_fn_text() const override;
   std::string program_text() const override;
@@ -188,7 +195,9 @@ class Program final : public GuardProgram {
   bool revalidate_type(size_t index) noexcept;
   bool adopt(Entry& entry, PyObject* value) noexcept;
   bool adopt_dict(const OwnedDict& owned, PyObject* dict) noexcept;
+  bool check_dicts() noexcept;
   bool check_group(Group& group, const FrameView& frame) noexcept;
+  bool all_distinct(Group& group, const FrameView& frame) noexcept;
   PyObject* operand(Operand operand, const FrameView& frame) const {
     return operand.local ? frame.locals[operand.index] : slots_[operand.index];
   }
@@ -203,6 +212,8 @@ class Program final : public GuardProgram {
   std::vector<Row> rows_;
   std::vector<PyObject*> slots_;  // block, table tensors, dictionaries that must be empty, other kept values, scratch
   size_t block_size_ = 0, tensor_count_ = 0, empty_end_ = 0;
+  std::vector<InputRun> input_runs_;
+  bool keeps_inputs_ = true;  // none of them is the result of a C getter
 
   std::vector<TypeRow> types_;
   std::vector<ObjectRow> objects_;
@@ -220,7 +231,8 @@ class Program final : public GuardProgram {
   std::vector<Group> groups_;
   std::vector<PyObject*> owned_;  // results of C getters, until the check ends
   std::vector<int32_t> row_guards_;
-  bool moved_ = true;  // an object was adopted since the rows behind kSkipUnlessMoved ran
+  uint64_t dict_events_ = kUnknownDictEvents;  // when all dictionaries were as expected; unknown: some may not be
+  bool moved_ = true;                          // an object was adopted since the rows behind kSkipUnlessMoved ran
 
   bridge::GlobalState state_;
   PyObject *globals_ = nullptr, *builtins_ = nullptr;

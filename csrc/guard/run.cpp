@@ -1,6 +1,7 @@
 // The hot path. Reads memory; makes no objects, takes no references (C getters excepted, whose results are dropped at the end), and
 // runs no Python code, so nothing can change while it runs. Every pointer it follows was verified before, in this same check.
 #include <algorithm>
+#include <cstring>
 
 #include "guard/program.h"
 #include "guard/resolve.h"
@@ -98,6 +99,14 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       case Op::kLoadItem:
         loaded = sequence_item(object, row->argument);
         break;
+      case Op::kLoadItems: {
+        PyObject** items = nullptr;
+        if (PyTuple_Check(object)) items = reinterpret_cast<PyTupleObject*>(object)->ob_item;
+        if (PyList_Check(object)) items = reinterpret_cast<PyListObject*>(object)->ob_item;
+        if (items == nullptr || Py_SIZE(object) < static_cast<Py_ssize_t>(row->argument) + row->count) return Answer::kNo;
+        std::copy(items + row->argument, items + row->argument + row->count, slots + row->destination);
+        continue;
+      }
       case Op::kLoadDictItem:
         loaded = dict_value(object, keys_[row->argument]);
         break;
@@ -196,6 +205,14 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       case Op::kCode:
         if (!PyFunction_Check(object) || PyFunction_GET_CODE(object) != reinterpret_cast<PyObject*>(row->value)) return Answer::kNo;
         continue;
+      case Op::kCodes: {
+        PyObject* const* codes = pointers_.data() + row->argument;
+        for (size_t i = 0; i < row->count; i++) {
+          PyObject* function = slots[row->source + i];
+          if (!PyFunction_Check(function) || PyFunction_GET_CODE(function) != codes[i]) return Answer::kNo;
+        }
+        continue;
+      }
       case Op::kNoDefaults:
         if (!PyFunction_Check(object) || !no_values(PyFunction_GET_DEFAULTS(object))) return Answer::kNo;
         continue;
@@ -290,6 +307,24 @@ bool Program::check_tables() noexcept {
     if (!adopt_dict(other_object_dicts_[i], pointer)) return false;
     row.pointer = pointer;
   }
+  // So many are looked at for the price of asking whether any dictionary of the process changed.
+  constexpr size_t kMany = 24;
+  if (dicts_.size() + (empty_end_ - tensor_count_) < kMany) {
+    if (!check_dicts()) return false;
+  } else {
+    uint64_t now = dict_events();
+    if (now != dict_events_ || now == kUnknownDictEvents) {
+      if (!check_dicts()) return false;
+      dict_events_ = now;
+    }
+  }
+  for (auto [first, last] : table_runs_) {
+    if (!bridge::tensors_match(slots_.data() + first, table_specs_.data() + first, last - first)) return false;
+  }
+  return true;
+}
+
+bool Program::check_dicts() noexcept {
   size_t begin = 0;
   for (size_t end : stages_) {
     const DictRow* rows = dicts_.data();
@@ -304,17 +339,14 @@ bool Program::check_tables() noexcept {
   }
   uint64_t used = 0;
   for (size_t i = tensor_count_; i < empty_end_; i++) used |= static_cast<uint64_t>(cpython::dict_used(slots_[i]));
-  if (used != 0) return false;
-  for (auto [first, last] : table_runs_) {
-    if (!bridge::tensors_match(slots_.data() + first, table_specs_.data() + first, last - first)) return false;
-  }
-  return true;
+  return used == 0;
 }
 
 // `object.__dict__ = other`: everything expected of the old dictionary is now asked of the new one.
 bool Program::adopt_dict(const OwnedDict& owned, PyObject* dict) noexcept {
   if (owned.dict == SIZE_MAX || owned.pinned || dict == nullptr) return false;
   dicts_[owned.dict] = {dict, kNoVersion};
+  dict_events_ = kUnknownDictEvents;
   for (int32_t slot : owned.slots) {
     slots_[static_cast<size_t>(slot)] = dict;
     moved_ = true;
@@ -333,10 +365,12 @@ bool Program::adopt(Entry& entry, PyObject* value) noexcept {
   if ((entry.checks & Entry::kIsDict) && !PyDict_Check(value)) return false;
   if (entry.dict_row >= 0 && dicts_[static_cast<size_t>(entry.dict_row)].dict != value) {
     dicts_[static_cast<size_t>(entry.dict_row)] = {value, kNoVersion};  // of a later stage: compared in this same check
+    dict_events_ = kUnknownDictEvents;
   }
   if (entry.slot >= 0 && slots_[static_cast<size_t>(entry.slot)] != value) {
     slots_[static_cast<size_t>(entry.slot)] = value;
     moved_ = true;
+    dict_events_ = kUnknownDictEvents;
   }
   return true;
 }
@@ -366,6 +400,23 @@ bool Program::revalidate_type(size_t index) noexcept {
 }
 
 bool Program::check_group(Group& group, const FrameView& frame) noexcept {
+  auto at = [&](const InputRun& run) { return (run.local ? frame.locals : slots_.data()) + run.first; };
+  bool same = !group.stale && group.remembers;
+  PyObject** last = group.last.data();
+  for (const InputRun& run : group.runs) {
+    same = same && std::memcmp(last, at(run), run.count * sizeof(PyObject*)) == 0;
+    last += run.count;
+  }
+  if (same) return true;
+  group.remembers = false;  // what was kept may have moved meanwhile
+  if (!all_distinct(group, frame)) return false;
+  group.remembers = true;
+  last = group.last.data();
+  for (const InputRun& run : group.runs) last = std::copy_n(at(run), run.count, last);
+  return true;
+}
+
+bool Program::all_distinct(Group& group, const FrameView& frame) noexcept {
   size_t per_call = group.per_call.size();
   if (group.kept.empty() && per_call <= 8) {
     for (size_t i = 1; i < per_call; i++) {
@@ -374,6 +425,7 @@ bool Program::check_group(Group& group, const FrameView& frame) noexcept {
         if (operand(group.per_call[j], frame) == object) return false;
       }
     }
+    group.stale = false;
     return true;
   }
   // The lower half of the table keeps the objects behind tags, the upper half is for those of this call.

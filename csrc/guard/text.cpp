@@ -21,6 +21,7 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "load_attr",
                                     "load_class_attr",
                                     "load_item",
+                                    "load_items",
                                     "load_dict_item",
                                     "load_cell_contents",
                                     "load_type_of",
@@ -47,6 +48,7 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "not_same",
                                     "distinct",
                                     "code",
+                                    "codes",
                                     "no_defaults",
                                     "no_kwdefaults",
                                     "cell_empty",
@@ -299,7 +301,8 @@ std::string Program::program_text() const {
     text += line;
     if (row.op < Op::kGlobals) text += (row.local & 1 ? " local " : " slot ") + std::to_string(row.source);
     if (row.op <= Op::kLoadFunctionField) text += " -> slot " + std::to_string(row.destination);
-    if (row.op == Op::kTensors) text += " .. " + std::to_string(row.source + row.count - 1);
+    if (row.op == Op::kLoadItems) text += " .. " + std::to_string(row.destination + row.count - 1);
+    if (row.op == Op::kTensors || row.op == Op::kCodes) text += " .. " + std::to_string(row.source + row.count - 1);
     if (row.op == Op::kInt) text += " == " + std::to_string(static_cast<int64_t>(row.value));
     if (row_guards_[i] >= 0 && guards_[static_cast<size_t>(row_guards_[i])].source != nullptr) {
       text += "  ; " + guards_[static_cast<size_t>(row_guards_[i])].source->name;

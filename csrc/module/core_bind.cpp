@@ -2,6 +2,7 @@
 #include "module/core_bind.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pellucid::module {
 
@@ -57,7 +58,59 @@ Bind bind_defaults(PyObject* function, PyCodeObject* code, Py_ssize_t given, PyO
   return Bind::kBound;
 }
 
+constexpr Py_ssize_t kLargestLent = 8;
+PyObject* lent_tuples[kLargestLent + 1];  // null: never made, or in use further up on the stack
+PyObject* lent_dict;
+
+PyObject* take(PyObject*& place) { return std::exchange(place, nullptr); }
+
+void put_back(PyObject*& place, PyObject* object) {
+  if (place == nullptr)
+    place = object;
+  else
+    Py_DECREF(object);
+}
+
 }  // namespace
+
+LentExtras::~LentExtras() {
+  if (positional_ != nullptr) {
+    Py_ssize_t count = PyTuple_GET_SIZE(positional_);
+    for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(positional_, i, nullptr);
+    put_back(lent_tuples[count], positional_);
+  }
+  if (keywords_ != nullptr) put_back(lent_dict, keywords_);
+}
+
+bool LentExtras::bind(PyObject* function, PyObject* const* arguments, Py_ssize_t count, PyObject** slots) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  const Py_ssize_t positional = code->co_argcount, named = positional + code->co_kwonlyargcount;
+  const bool takes_rest = code->co_flags & CO_VARARGS;
+  const Py_ssize_t rest = count - positional;
+  if (rest < 0 || rest > kLargestLent || (rest > 0 && !takes_rest) || code->co_kwonlyargcount != 0) return false;
+  std::copy(arguments, arguments + positional, slots);
+  if (takes_rest) {
+    positional_ = take(lent_tuples[rest]);
+    if (positional_ == nullptr) positional_ = PyTuple_New(rest);
+    if (positional_ == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    if (rest > 0 && PyObject_GC_IsTracked(positional_)) PyObject_GC_UnTrack(positional_);  // the collector must not count borrowed items
+    for (Py_ssize_t i = 0; i < rest; i++) PyTuple_SET_ITEM(positional_, i, arguments[positional + i]);
+    slots[named] = positional_;
+  }
+  if (code->co_flags & CO_VARKEYWORDS) {
+    keywords_ = take(lent_dict);
+    if (keywords_ == nullptr) keywords_ = PyDict_New();
+    if (keywords_ == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    slots[named + takes_rest] = keywords_;
+  }
+  return true;
+}
 
 Bind bind_arguments(PyObject* function, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords, PyObject** slots,
                     BoundExtras& extras) {

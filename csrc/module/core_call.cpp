@@ -6,6 +6,7 @@
 
 #include "cache/lookup.h"
 #include "module/core_capture.h"
+#include "module/core_direct.h"
 #include "py/ref.h"
 #include "torch_bridge/graph_call.h"
 
@@ -36,24 +37,36 @@ inline void end_run(cache::GuardedCode& entry) {
     free_retired(entry);
 }
 
+inline PyObject* run_hit(cache::GuardedCode& entry, const guard::FrameView& frame) {
+  entry.hits++;
+  entry.running++;
+  PyObject* result = run_directly(entry, frame);
+  end_run(entry);
+  return result;
+}
+
 // What to do with a call. With kRun the entry is running until the plan is gone.
 class Plan {
  public:
   Plan() = default;
   explicit Plan(Next next) : next(next) {}
-  // Of an entry whose guards have just been checked. From here on it may be dropped, and what it guards may change.
-  explicit Plan(cache::GuardedCode& entry) : next(Next::kRun), calls_python(entry.calls_python), entry_(&entry) {
+  // Of an entry whose guards have just been checked. From here on it may be dropped, and what it guards may change. `direct`: it runs
+  // before anything else does.
+  explicit Plan(cache::GuardedCode& entry, bool direct = false)
+      : next(Next::kRun), direct(direct), calls_python(entry.calls_python), entry_(&entry) {
     entry.running++;
-    if (entry.guards->block_size() != 0) pinned_ = std::make_unique<bridge::PinnedBlock>(*entry.guards);
+    if (!direct && entry.guards->block_size() != 0) pinned_ = std::make_unique<bridge::PinnedBlock>(*entry.guards);
   }
   Plan(Plan&& other) noexcept
       : next(other.next),
+        direct(other.direct),
         target(std::move(other.target)),
         calls_python(other.calls_python),
         entry_(std::exchange(other.entry_, nullptr)),
         pinned_(std::move(other.pinned_)) {}
   Plan& operator=(Plan&& other) noexcept {
     std::swap(next, other.next);
+    std::swap(direct, other.direct);
     std::swap(target, other.target);
     std::swap(calls_python, other.calls_python);
     std::swap(entry_, other.entry_);
@@ -65,7 +78,11 @@ class Plan {
     if (entry_ != nullptr) end_run(*entry_);
   }
 
+  // With `direct`: what the entry's code would return.
+  PyObject* run(const guard::FrameView& frame) { return run_directly(*entry_, frame); }
+
   Next next = Next::kAsWritten;
+  bool direct = false;        // kRun: without the entry's code, so there is no target
   py::Ref target;             // kRun: a function object or code, as asked for
   bool calls_python = false;  // kRun: it may start frames that are to be looked at
 
@@ -103,6 +120,7 @@ PyObject* function_for(cache::GuardedCode& entry, PyObject* original) {
 }
 
 Plan run_entry(cache::GuardedCode& entry, PyObject* function, Target target) {
+  if (runs_directly(entry)) return Plan(entry, true);
   Plan made(entry);
   made.target = target == Target::kCode ? entry.code : py::Ref::steal(function_for(entry, function));
   if (!made.target) made.next = Next::kRaise;
@@ -172,6 +190,7 @@ PyObject* run_tail_calls(RegionObject* region, ThreadState& thread, PyObject* re
       next = plan(region, cache.get(), function, pending->arguments, count, Target::kFunction);
     }
     if (next.next == Next::kRaise) return nullptr;
+    if (next.direct) return next.run({function, pending->arguments});
     PyObject* callee = next.target ? next.target.get() : function;
     thread.region = next.target && !next.calls_python ? nullptr : region;
     // A call that is not simple arrives at the hook and takes the path of any nested call.
@@ -232,6 +251,7 @@ PyObject* on_frame(ThreadState& thread, Frame& frame) {
   Plan next = plan(region, cache, frame.function, frame.locals, count, Target::kCode);
   if (next.next == Next::kRaise) return nullptr;
   if (next.next == Next::kAsWritten) return hook().evaluate(frame);
+  if (next.direct) return next.run({frame.function, frame.locals});
   // Whoever made `region` active holds it, and the hook, until the frame is over.
   if (!next.calls_python) thread.region = nullptr;
   PyObject* result = run_in_frame(frame, next.target.get(), count);
@@ -341,6 +361,18 @@ PyObject* call_as_written(RegionObject* region, const OriginalCall& original) {
   return PyObject_Vectorcall(original.function, original.arguments, original.nargsf, original.keywords);
 }
 
+bool call_directly(cache::CodeCache* cache, PyObject* function, PyObject* const* locals, PyObject*& result) {
+  if (is_traced(PyThreadState_Get())) [[unlikely]]
+    return false;
+  cache::GuardedCode* entry = nullptr;
+  guard::Verdict verdict = cache::find(*cache, {function, locals}, entry);
+  result = nullptr;
+  if (verdict == guard::Verdict::kError) return true;
+  if (verdict == guard::Verdict::kMiss || !runs_directly(*entry)) return false;
+  result = run_hit(*entry, {function, locals});
+  return true;
+}
+
 PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count,
                      const OriginalCall& original) {
   if (*hook().busy != 0 && hook().thread()->in_capture) [[unlikely]]
@@ -349,6 +381,8 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
     return call_as_written(region, original);
   cache::GuardedCode* entry = nullptr;
   guard::Verdict verdict = cache::find(*cache, {function, locals}, entry);
+  if (verdict == guard::Verdict::kHit && runs_directly(*entry)) [[likely]]
+    return run_hit(*entry, {function, locals});
   // Nobody has the hook, so no thread has a region: a whole graph is run and nothing else is touched.
   if (verdict == guard::Verdict::kHit && *hook().busy == 0 && !entry->calls_python && goes_with(entry->function.get(), function))
       [[likely]] {
@@ -367,6 +401,7 @@ PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* fu
   Plan next = plan_found(verdict, entry, region, cache, function, locals, count, Target::kFunction);
   if (next.next == Next::kAsWritten) return call_as_written(region, original);
   if (next.next == Next::kRaise) return nullptr;
+  if (next.direct) return next.run({function, locals});
   if (!next.calls_python && *hook().busy == 0) return call_function(next.target.get(), locals, count);
   ActiveRegion active(next.calls_python ? region : nullptr);
   if (!active.ok()) return nullptr;

@@ -21,6 +21,14 @@ struct OriginalCall {
 PyObject* call_bound(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count,
                      const OriginalCall& original);
 
+// Whether the entry hit last calls its graph directly: then call_directly is worth a try.
+inline bool last_was_direct(const cache::CodeCache& cache) {
+  return cache.most_recent < cache.entries.size() && cache.entries[cache.most_recent]->direct.graph;
+}
+
+// As call_bound, but only if an entry hits that calls its graph directly. False: nothing happened, call_bound has to.
+bool call_directly(cache::CodeCache* cache, PyObject* function, PyObject* const* locals, PyObject*& result);
+
 // Runs a call as written, with frames that it starts still looked at. For functions (their own frame is not) and other callables.
 PyObject* call_as_written(RegionObject* region, const OriginalCall& original);
 

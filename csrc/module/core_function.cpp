@@ -67,6 +67,13 @@ PyObject* call_unbound(OptimizedFunction* self, const OriginalCall& original) {
 PyObject* call_binding(OptimizedFunction* self, const OriginalCall& original) {
   Py_ssize_t parameters = parameter_count(reinterpret_cast<PyCodeObject*>(self->code));
   auto** slots = static_cast<PyObject**>(alloca(sizeof(PyObject*) * static_cast<size_t>(parameters + 1)));
+  if (original.keywords == nullptr && last_was_direct(*self->cache) && !in_capture()) {
+    LentExtras lent;
+    PyObject* result;
+    if (lent.bind(original.function, original.arguments, PyVectorcall_NARGS(original.nargsf), slots) &&
+        call_directly(self->cache, original.function, slots, result))
+      return result;
+  }
   BoundExtras extras;
   // The Python function made around a builtin or a functools.partial takes anything: its binding tells nothing.
   bool takes_anything = self->wrapped != self->function && self->self == nullptr;

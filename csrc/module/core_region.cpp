@@ -47,6 +47,7 @@ int region_traverse(PyObject* self, visitproc visit, void* arg) {
       Py_VISIT(entry->code.get());
       Py_VISIT(entry->function.get());
       Py_VISIT(entry->graph.get());
+      Py_VISIT(entry->direct.graph.get());
       Py_VISIT(entry->report.get());
       if (int stop = visit_code(*entry, visit, arg)) return stop;
       if (int stop = entry->guards->traverse(visit, arg)) return stop;

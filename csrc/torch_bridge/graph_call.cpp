@@ -16,6 +16,11 @@ struct GraphCall {
   vectorcallfunc target;  // of `callable`; null: through PyObject_Call
   const guard::GuardProgram* program;
   bool changes_state;  // the graph has nodes that change grad mode or autocast
+  // Where a hit leaves the inputs; both arrays stay where they are as long as the program.
+  const std::vector<guard::InputRun>* runs;
+  PyObject* const* block;
+  size_t block_size, inputs;  // of the runs
+  bool hold_inputs;           // some are not held by the caller
 };
 
 constexpr size_t kOnStack = 1024;
@@ -40,6 +45,35 @@ PyObject* call_graph(GraphCall* graph, PyObject* const* arguments, size_t nargsf
   return result;
 }
 
+// The inputs as the guard program left them, in one array: those of the frame, those of the block. They are held where only what the
+// guards verified does, which others may change while the graph runs.
+class Gathered {
+ public:
+  Gathered(const GraphCall& graph, const guard::FrameView& frame, PyObject** into)
+      : into_(into), held_(graph.hold_inputs ? graph.inputs + graph.block_size : 0) {
+    PyObject** at = into;
+    for (const guard::InputRun& run : *graph.runs) {
+      std::memcpy(at, (run.local ? frame.locals : graph.block) + run.first, run.count * sizeof(PyObject*));
+      at += run.count;
+    }
+    std::memcpy(at, graph.block, graph.block_size * sizeof(PyObject*));
+    for (size_t i = 0; i < held_; i++) Py_INCREF(into_[i]);
+  }
+  ~Gathered() {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    const bool failed = held_ != 0 && PyErr_Occurred();  // destructors may run any code, which the exception must survive
+    if (failed) PyErr_Fetch(&type, &value, &traceback);
+    for (size_t i = 0; i < held_; i++) Py_DECREF(into_[i]);
+    if (failed) PyErr_Restore(type, value, traceback);
+  }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+
+ private:
+  PyObject** into_;
+  size_t held_;
+};
+
 const cpython::HookApi* hook = nullptr;
 
 // What a backend returned is no part of the program: the frames it starts are not looked at.
@@ -62,21 +96,33 @@ class Unseen {
   PyObject* as_written_;
 };
 
-PyObject* call_unseen(GraphCall* graph, PyObject* const* arguments, size_t nargsf, PyObject* names) {
+template <class Make>
+inline PyObject* unseen(Make&& make) {
   if (*hook->busy == 0) [[likely]]
-    return call_graph(graph, arguments, nargsf, names);
-  const Unseen unseen(*hook->thread());
-  return call_graph(graph, arguments, nargsf, names);
+    return make();
+  const Unseen scope(*hook->thread());
+  return make();
+}
+
+template <class Make>
+inline PyObject* with_state(const GraphCall& graph, Make&& make) {
+  if (!graph.changes_state) [[likely]]
+    return unseen(make);
+  const StateScope before;  // an exception in the middle of a no_grad or autocast block must not leave it on
+  PyObject* result = unseen(make);
+  if (!result) before.restore();
+  return result;
 }
 
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* names) {
   auto* graph = reinterpret_cast<GraphCall*>(self);
-  if (!graph->changes_state) [[likely]]
-    return call_unseen(graph, arguments, nargsf, names);
-  const StateScope before;  // an exception in the middle of a no_grad or autocast block must not leave it on
-  PyObject* result = call_unseen(graph, arguments, nargsf, names);
-  if (!result) before.restore();
-  return result;
+  return with_state(*graph, [=] { return call_graph(graph, arguments, nargsf, names); });
+}
+
+// What the backend returned, with everything already there.
+inline PyObject* call_target(const GraphCall& graph, PyObject* const* arguments, size_t nargsf) {
+  return graph.target ? graph.target(graph.callable, arguments, nargsf, nullptr)
+                      : PyObject_Vectorcall(graph.callable, arguments, nargsf, nullptr);
 }
 
 void dealloc(PyObject* self) {
@@ -146,6 +192,25 @@ void PinnedBlock::release() {
   PyErr_Restore(type, value, traceback);
 }
 
+PyObject* call_graph_on_frame(PyObject* graph_call, const guard::FrameView& frame) {
+  const GraphCall& graph = *reinterpret_cast<GraphCall*>(graph_call);
+  const size_t total = graph.inputs + graph.block_size;
+  if (graph.block_size == 0 && graph.runs->size() == 1 && graph.runs->front().local) {  // as they are
+    return with_state(graph, [&] { return call_target(graph, frame.locals + graph.runs->front().first, total); });
+  }
+  const bool on_stack = total < kOnStack;
+  auto** arguments =
+      static_cast<PyObject**>(on_stack ? alloca((total + 1) * sizeof(PyObject*)) : PyMem_Malloc((total + 1) * sizeof(PyObject*)));
+  if (!arguments) return PyErr_NoMemory();
+  PyObject* result;
+  {
+    const Gathered gathered(graph, frame, arguments + 1);
+    result = with_state(graph, [&] { return call_target(graph, arguments + 1, total | PY_VECTORCALL_ARGUMENTS_OFFSET); });
+  }
+  if (!on_stack) PyMem_Free(arguments);
+  return result;
+}
+
 void set_graph_call_hook(const cpython::HookApi* api) { hook = api; }
 
 py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state) {
@@ -158,6 +223,16 @@ py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, 
   made->target = PyVectorcall_Function(callable);
   made->program = program;
   made->changes_state = changes_state;
+  made->runs = program->input_runs();
+  made->block = program->block();
+  made->block_size = program->block_size();
+  made->inputs = 0;
+  made->hold_inputs = made->block_size != 0;
+  for (size_t i = 0; made->runs != nullptr && i < made->runs->size(); i++) {
+    const guard::InputRun& run = (*made->runs)[i];
+    made->inputs += run.count;
+    made->hold_inputs = made->hold_inputs || !run.local;
+  }
   PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
   return py::Ref::steal(reinterpret_cast<PyObject*>(made));
 }

@@ -32,6 +32,9 @@ class PinnedBlock {
 // `program` must outlive the result's calls: both belong to one cache entry. Null with a Python exception set.
 py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state);
 
+// The graph's result for the frame that `program` has just hit; input_runs() must say where the inputs are.
+PyObject* call_graph_on_frame(PyObject* graph_call, const guard::FrameView& frame);
+
 // Before the first call.
 void set_graph_call_hook(const cpython::HookApi* api);
 

@@ -115,6 +115,7 @@ bool has_tangent(const AutogradMeta* meta) { return meta->fw_grad_ != nullptr &&
 
 using Words16 [[gnu::vector_size(16)]] = uint64_t;
 using Words32 [[gnu::vector_size(32)]] = uint64_t;
+using Words64 [[gnu::vector_size(64)]] = uint64_t;
 
 // Inlined into a function for each instruction set. What can be told without a branch is told at the end of each few tensors.
 template <class Words>
@@ -171,12 +172,18 @@ struct WordWidth {
 [[gnu::target("avx2")]] bool match_avx2(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
   return match_run<Words32>(objects, specs, count);
 }
+[[gnu::target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")]] bool match_avx512(PyObject* const* objects,
+                                                                                       const TensorSpec* const* specs, size_t count) {
+  return match_run<Words64>(objects, specs, count);
+}
 #endif
 
 std::vector<WordWidth> word_widths() {
   std::vector<WordWidth> found;
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    found.push_back({"avx512", match_avx512});
   if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", match_avx2});
 #endif
   found.push_back({"plain", match_plain});

@@ -127,6 +127,38 @@ Status Codegen::return_value(Variable* result) {
   return Unit{};
 }
 
+// What was emitted reads outputs, puts them together and returns: nothing that could be seen from outside.
+bool Codegen::is_direct(cache::DirectCall& direct) const {
+  const auto& body = out_.instructions;
+  auto is = [&](size_t i, Op op) { return i < body.size() && body[i].op == op; };
+  size_t at = 0, count = 0, first = 0;
+  while (is(at, Op::LOAD_FAST) && is(at + 1, Op::LOAD_CONST) && is(at + 2, Op::BINARY_SUBSCR) && body[at].arg == graph_result_) {
+    PyObject* index = out_.consts[body[at + 1].arg].get();
+    const size_t output = PyLong_CheckExact(index) ? PyLong_AsSize_t(index) : SIZE_MAX;
+    if (output >= outputs_.size()) return false;
+    if (count == 0) first = output;
+    if (count != 0 && output != count) return false;
+    count++;
+    at += 3;
+  }
+  const bool tuple = is(at, Op::BUILD_TUPLE), list = is(at, Op::BUILD_LIST);
+  if (tuple || list) {
+    if (body[at].arg != count || count != outputs_.size() || first != 0) return false;
+    at++;
+  } else if (count != 1) {
+    return false;
+  }
+  // A tuple that is returned is also kept for other uses, of which there are none.
+  if (is(at, Op::COPY) && is(at + 1, Op::STORE_FAST)) at += 2;
+  if (!is(at, Op::RETURN_VALUE) || at + 1 != body.size() || count == 0) return false;
+  direct.returns = tuple  ? cache::DirectCall::Returns::kTuple
+                   : list ? cache::DirectCall::Returns::kList
+                          : cache::DirectCall::Returns::kItem;
+  direct.index = static_cast<uint32_t>(first);
+  direct.count = static_cast<uint32_t>(count);
+  return true;
+}
+
 // [COPY_FREE_VARS] RESUME, the graph call, then what was emitted so far.
 py::Ref Codegen::assemble(PyObject* graph_callable) {
   std::vector<bytecode::Instruction> body = std::move(out_.instructions);

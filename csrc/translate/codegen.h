@@ -25,9 +25,12 @@ class Codegen {
   // After one of the above: what the graph must return, what it takes, then the code object (null: a Python exception is set).
   const std::vector<variables::TensorVariable*>& outputs() const { return outputs_; }
   void set_arguments(std::vector<variables::TensorVariable*> arguments) { arguments_ = std::move(arguments); }
+  const std::vector<variables::TensorVariable*>& arguments() const { return arguments_; }
   void attribute_to_break();  // generated code gets the position of the instruction that breaks
   py::Ref assemble(PyObject* graph_callable);
   bool calls_python() const { return calls_python_; }
+  // Before assemble: what the function does besides calling the graph, if that is so little. False: more.
+  bool is_direct(cache::DirectCall& direct) const;
 
  private:
   using Op = bytecode::Op;

@@ -149,12 +149,20 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     const auto word = static_cast<uint64_t>(classes) << 32 | bridge::float32_precision(classes);
     t.guard_precision(static_cast<Py_ssize_t>(word));
   }
-  entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view);
+  std::vector<const source::Source*> inputs;
+  cache::DirectCall direct;
+  const bool is_direct = graph_callable && codegen.is_direct(direct);
+  for (size_t i = 0; is_direct && i < codegen.arguments().size(); i++) inputs.push_back(codegen.arguments()[i]->source);
+  entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view, inputs);
   CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
   phases.done("guards");
   if (graph_callable) {
     graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get(), t.changes_state);
     if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
+    if (is_direct && entry->guards->input_runs() != nullptr) {
+      entry->direct = std::move(direct);
+      entry->direct.graph = graph_callable;
+    }
   }
   entry->code = codegen.assemble(graph_callable.get());
   if (!entry->code) return {{Outcome::kError, nullptr, {}}, false};
