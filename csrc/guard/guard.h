@@ -53,8 +53,10 @@ class GuardSet {  // what the translator fills; adding the same guard twice is f
   void add(Guard guard);
   const std::vector<Guard>& guards() const { return guards_; }
   bool has(Kind kind, const source::Source* source) const;
+  uint64_t comparisons() const { return comparisons_; }  // of guards, to find out whether one is new
 
  private:
+  uint64_t comparisons_ = 0;
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, size_t> by_guard_;           // hash -> index
   std::unordered_map<const source::Source*, uint32_t> kinds_;  // the kinds of guards on a source, as bits
@@ -100,7 +102,8 @@ class GuardProgram {
   // What the program owns, for the garbage collector of whoever owns the program; and how much memory it takes itself.
   virtual int traverse(visitproc, void*) const { return 0; }
   virtual size_t bytes() const { return 0; }
-  virtual PyObject* describe() const = 0;  // list of dicts: name, source, kind, text, filename, line
+  virtual size_t size() const { return 0; }  // rows and table entries: what a call may check
+  virtual PyObject* describe() const = 0;    // list of dicts: name, source, kind, text, filename, line
 };
 
 }  // namespace pellucid::guard

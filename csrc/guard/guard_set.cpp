@@ -42,6 +42,7 @@ void GuardSet::add(Guard guard) {
   const size_t hash = hash_of(guard);
   auto [first, last] = by_guard_.equal_range(hash);
   for (; first != last; ++first) {
+    comparisons_++;
     if (same(guards_[first->second], guard)) return;
   }
   by_guard_.emplace(hash, guards_.size());

@@ -175,6 +175,7 @@ class Program final : public GuardProgram {
   PyObject* const* block() const override { return slots_.data(); }
   size_t block_size() const override { return block_size_; }
   const std::vector<InputRun>* input_runs() const override { return keeps_inputs_ ? &input_runs_ : nullptr; }
+  size_t size() const override;
   std::vector<std::string> failures(const FrameView& frame) override;
   std::string check_fn_text() const override;
   std::string program_text() const override;

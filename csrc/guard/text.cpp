@@ -292,6 +292,15 @@ int Program::evaluate_text(const FrameView& frame) const {
   return result ? PyObject_IsTrue(result.get()) : -1;
 }
 
+size_t Program::size() const {
+  size_t size = rows_.size() + types_.size() + objects_.size() + other_objects_.size() + dicts_.size() + (empty_end_ - tensor_count_);
+  for (auto [first, last] : table_runs_) size += last - first;
+  for (const Expected& expected : dict_expected_) size += expected.entries.size();
+  for (const Expected& expected : type_expected_) size += expected.entries.size();
+  for (const Group& group : groups_) size += group.kept.size() + group.per_call.size();
+  return size;
+}
+
 std::string Program::program_text() const {
   std::string text;
   char line[160];

@@ -64,6 +64,7 @@ const Source* Arena::intern(Kind kind, const Source* base, PyObject* key, Py_ssi
   auto [first, last] = table_.equal_range(hash);
   for (; first != last; ++first) {
     const Source* found = first->second;
+    comparisons_++;
     if (found->kind != kind || found->base != base || found->index != index) continue;
     if (found->key == key || (!by_identity && found->key != nullptr && key != nullptr && plain_equal(found->key, key))) return found;
   }

@@ -51,10 +51,12 @@ class Arena {  // owns sources; kept alive by the capture and then by the cache 
   const std::deque<Source>& all() const { return sources_; }
   int traverse(visitproc visit, void* arg) const;  // objects that it owns, for the garbage collector
   size_t bytes() const;
+  uint64_t comparisons() const { return comparisons_; }  // of sources, to find out whether one is new
 
  private:
   template <class Name>
   const Source* intern(Kind kind, const Source* base, PyObject* key, Py_ssize_t index, Name name);
+  uint64_t comparisons_ = 0;
   std::deque<Source> sources_;
   std::deque<py::Ref> keys_;
   std::unordered_multimap<size_t, const Source*> table_;

@@ -173,11 +173,13 @@ void run_on_twins(const c10::OperatorHandle& op, const Entry& entry, Stack* stac
 }
 
 thread_local unsigned precision_seen = 0;
+thread_local uint64_t calls_of_thread = 0;
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   Entry& entry = entry_of(op);
   entry.count();
   precision_seen |= entry.precision;
+  calls_of_thread++;
   const size_t base = stack->size() - entry.argument_count;
   if (entry.origin == Origin::kDataDependent) {
     if (answer_by_assumption(op, stack)) return;
@@ -240,6 +242,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
 }  // namespace
 
 unsigned take_precision_seen() { return std::exchange(precision_seen, 0); }
+uint64_t fake_calls() { return calls_of_thread; }
 
 bool register_fake_fallback(std::string& error) {
   static bool registered = false;

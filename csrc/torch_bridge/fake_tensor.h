@@ -1,6 +1,8 @@
 // Fake tensors: torch.Tensor objects with shape, stride, dtype, device and autograd state but no data. This header is what the
 // translator sees: Python objects only, no torch.
 #pragma once
+#include <cstdint>
+
 #include "py/ref.h"
 
 namespace pellucid::bridge {
@@ -30,6 +32,9 @@ class FakeScope {
 
 // The classes of float32_precision (global_state.h) that operators on this thread's fakes belonged to since this was last asked.
 unsigned take_precision_seen();
+
+// Operators that PyTorch's dispatcher has brought here on this thread, nested ones too.
+uint64_t fake_calls();
 
 // True when the exception that is set says "this operator's result depends on values" (item, nonzero, equal ...): a graph break.
 bool is_data_dependent_error();

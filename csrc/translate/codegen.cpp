@@ -12,7 +12,7 @@ constexpr int kOptimized = 0x01, kNewLocals = 0x02, kNested = 0x10;  // co_flags
 }
 
 Codegen::Codegen(InstructionTranslator& translator, PyObject* root_code) : t_(translator) {
-  auto root = decoded(root_code);
+  auto root = decoded(root_code, t_.profile);
   CHECK(root) << "the root's code was decoded before";
   out_.version = root->version;
   out_.filename = root->filename;
@@ -163,7 +163,7 @@ bool Codegen::is_direct(cache::DirectCall& direct) const {
 py::Ref Codegen::assemble(PyObject* graph_callable) {
   std::vector<bytecode::Instruction> body = std::move(out_.instructions);
   out_.instructions.clear();
-  auto root = decoded(t_.root_code());
+  auto root = decoded(t_.root_code(), t_.profile);
   std::vector<py::Ref> free_names;
   for (size_t i = 0; i < root->localsplus_kinds.size(); i++)
     if (root->localsplus_kinds[i] == bytecode::LocalKind::kFree) free_names.push_back(root->localsplus_names[i]);
@@ -201,6 +201,7 @@ py::Ref Codegen::assemble(PyObject* graph_callable) {
     row.target += shift;
   }
   for (auto& instruction : out_.instructions) fix(instruction);
+  t_.profile.counts.code_units = out_.instructions.size();
   return py::Ref::steal(bytecode::assemble(out_));
 }
 

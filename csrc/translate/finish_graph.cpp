@@ -5,6 +5,7 @@
 #include "torch_bridge/fx_graph.h"
 #include "torch_bridge/lazy_graph.h"
 #include "torch_bridge/replay.h"
+#include "translate/report.h"
 
 namespace pellucid::translate {
 
@@ -48,6 +49,7 @@ bool anchored(const source::Source* source, const guard::GuardSet& guards) {
 
 FinishedGraph finish_graph(InstructionTranslator& t, const std::vector<TensorVariable*>& outputs) {
   constexpr uint32_t kInputBit = InstructionTranslator::kInputBit;
+  Profile::Scope building(t.profile, Phase::kFx);
   FinishedGraph result;
   GraphRecord& graph = t.graph();
   auto& inputs = t.input_nodes();
@@ -96,7 +98,9 @@ FinishedGraph finish_graph(InstructionTranslator& t, const std::vector<TensorVar
   return result;
 }
 
-bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseCollector& pause, cache::GuardedCode& entry, py::Ref& callable) {
+bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseCollector& pause, Profile& profile, cache::GuardedCode& entry,
+                   py::Ref& callable) {
+  Profile::Scope building(profile, Phase::kFx);
   const GraphRecord& record = finished.record;
   py::Ref replays = py::Ref::steal(PyObject_GetAttrString(region.backend.get(), "replays_record"));
   if (!replays) PyErr_Clear();
@@ -111,11 +115,12 @@ bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseColle
   py::Ref examples = py::Ref::steal(PyList_New(0));
   for (size_t i = 0; i < record.placeholders(); i++)
     if (!examples || PyList_Append(examples.get(), record.nodes[i].real_input.get()) < 0) return false;
-  py::Ref helper = py::Ref::steal(PyImport_ImportModule("pellucid._capture"));
+  py::Ref helper = capture_helper("compile_graph");
   if (!helper) return false;
+  PyObject* arguments[] = {region.backend.get(), region.backend_name.get(), module.get(), examples.get()};
+  Profile::Scope compiling(profile, Phase::kBackend);
   py::ResumeCollector as_outside(pause);
-  callable = py::Ref::steal(PyObject_CallMethod(helper.get(), "compile_graph", "OOOO", region.backend.get(), region.backend_name.get(),
-                                                module.get(), examples.get()));
+  callable = py::Ref::steal(PyObject_Vectorcall(helper.get(), arguments, 4, nullptr));
   if (!callable) return false;
   if (callable.get() == Py_None) callable = py::Ref();
   return true;

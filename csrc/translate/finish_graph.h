@@ -15,6 +15,7 @@ FinishedGraph finish_graph(InstructionTranslator& t, const std::vector<variables
 
 // Gives the graph to the region's backend, which runs outside of `pause`. False: a Python exception is set. `callable` stays null when the
 // backend failed and config.backend_errors says that the frame runs as written then.
-bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseCollector& pause, cache::GuardedCode& entry, py::Ref& callable);
+bool compile_graph(FinishedGraph finished, cache::Region& region, py::PauseCollector& pause, Profile& profile, cache::GuardedCode& entry,
+                   py::Ref& callable);
 
 }  // namespace pellucid::translate

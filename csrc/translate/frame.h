@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bytecode/code.h"
+#include "translate/profile.h"
 #include "variables/variable.h"
 
 namespace pellucid::translate {
@@ -41,7 +42,7 @@ struct Frame {
 };
 
 // Decoded code objects, kept until they are forgotten. Null with a Python exception set on failure.
-std::shared_ptr<const bytecode::Code> decoded(PyObject* code);
+std::shared_ptr<const bytecode::Code> decoded(PyObject* code, Profile& profile);
 // live_locals of decoded code, computed once.
 const std::vector<std::vector<bool>>& liveness(const std::shared_ptr<const bytecode::Code>& code);
 void forget_decoded(bool unused_only = false);

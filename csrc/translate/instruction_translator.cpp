@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "torch_bridge/fake_tensor.h"
 #include "translate/handlers/handlers.h"
 #include "translate/resume.h"
 #include "variables/function.h"
@@ -38,10 +39,11 @@ bool is_module_call(FunctionVariable* function) { return function->real && funct
 
 }  // namespace
 
-std::shared_ptr<const bytecode::Code> decoded(PyObject* code) {
+std::shared_ptr<const bytecode::Code> decoded(PyObject* code, Profile& profile) {
   auto& cache = decoded_cache();
   auto found = cache.find(code);
   if (found != cache.end()) return found->second.second;
+  Profile::Scope decoding(profile, Phase::kDecode);
   auto result = std::make_shared<Decoded>();
   if (!bytecode::decode(code, *result)) return nullptr;
   cache.emplace(code, std::make_pair(py::Ref::share(code), result));
@@ -73,7 +75,22 @@ void forget_unused() {
   limit = 2 * (decoded_cache().size() + resume_count()) + 512;
 }
 
-InstructionTranslator::InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced) : root_(root), forced_(forced) {}
+InstructionTranslator::InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced, Profile& profile)
+    : profile(profile), root_(root), forced_(forced), fake_calls_before_(bridge::fake_calls()) {}
+
+void InstructionTranslator::count_attempt() {
+  Counts& counts = profile.counts;
+  counts.attempts++;
+  counts.instructions += count_;
+  counts.inlined_calls += inlined_calls_;
+  counts.fake_calls += bridge::fake_calls() - fake_calls_before_;
+  counts.operators = operators_;
+  counts.inputs = inputs_.size();
+  counts.variables = variables_.size();
+  counts.sources = arena_->all().size();
+  counts.guards = guards_.guards().size();
+  counts.comparisons += arena_->comparisons() + guards_.comparisons();
+}
 
 InstructionTranslator::~InstructionTranslator() {
   // A capture that ended inside of an inference mode block leaves it here.
@@ -110,7 +127,7 @@ Status InstructionTranslator::start() {
   const Resume* resume = resume_of(code_object);
   if (resume) code_object = resume->key.code;
   auto frame = std::make_unique<Frame>();
-  frame->code = decoded(code_object);
+  frame->code = decoded(code_object, profile);
   if (!frame->code) return fatal();
   frame->code_object = keep(code_object);
   auto* function = reinterpret_cast<PyFunctionObject*>(root_.view.func);
@@ -330,12 +347,13 @@ std::unique_ptr<Frame> InstructionTranslator::make_frame(FunctionVariable* funct
 
 Answer InstructionTranslator::call_function(FunctionVariable* function, Arguments arguments) {
   if (frames_.size() > kMaxInlineDepth) return fail(Reason::deep_inlining, std::to_string(kMaxInlineDepth) + " calls");
-  auto code = decoded(function->code);
+  auto code = decoded(function->code, profile);
   if (!code) return fatal();
   if (code->flags & (kCoroutine | kAsyncGenerator))
     return fail(Reason::unsupported_callable, std::string("coroutine function ") + PyUnicode_AsUTF8(function->qualname));
   std::vector<Variable*> locals;
   TRY(bind_arguments(*this, function, *code, arguments, locals));
+  inlined_calls_++;
   auto made = make_frame(function, code);
   made->locals = std::move(locals);
   made->stack_parent = stack_entry();

@@ -7,6 +7,7 @@
 
 #include "translate/frame.h"
 #include "translate/graph_record.h"
+#include "translate/profile.h"
 #include "translate/translate.h"
 #include "variables/tracer.h"
 
@@ -29,7 +30,7 @@ using ForcedBreaks = std::map<uint64_t, std::pair<Reason, std::string>>;  // ins
 
 class InstructionTranslator : public variables::Tracer {
  public:
-  InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced);
+  InstructionTranslator(const RootFrame& root, const ForcedBreaks& forced, Profile& profile);
   ~InstructionTranslator() override;
 
   Status start();  // makes the root frame
@@ -74,9 +75,9 @@ class InstructionTranslator : public variables::Tracer {
   const Frame* with_code_to_run_when_dropped() const;
   uint64_t exception_origin() const { return exception_origin_; }
   std::optional<std::pair<uint64_t, Failure>> restart;  // set when a failure asks for another run with a forced break
-  uint64_t earlier_instructions = 0;                    // of runs that ended with a forced break
-  uint64_t handled_instructions() const { return earlier_instructions + count_; }
-  static constexpr uint32_t kInputBit = 0x80000000u;  // node ids of inputs until the record is finished
+  Profile& profile;                                     // of the whole capture
+  void count_attempt();                                 // adds to `profile` what this run has done; once, at its end
+  static constexpr uint32_t kInputBit = 0x80000000u;    // node ids of inputs until the record is finished
 
  private:
   Answer run_until(size_t depth);
@@ -115,7 +116,8 @@ class InstructionTranslator : public variables::Tracer {
   std::vector<GraphNode> input_nodes_;
   std::unordered_map<PyObject*, variables::TensorVariable*> by_fake_;
   std::unordered_map<const source::Source*, Variable*> globals_cache_;
-  size_t operators_ = 0;
+  size_t operators_ = 0, inlined_calls_ = 0;
+  uint64_t fake_calls_before_ = 0;
   std::unordered_map<PyObject*, uint32_t> state_results_;  // what nodes that change modes returned -> node
   std::vector<py::Ref> entered_;                           // inference modes that capture is in
   int32_t last_stack_ = -1;

@@ -76,7 +76,11 @@ Answer InstructionTranslator::tensor_input(PyObject* tensor, const source::Sourc
   if (type != torch.tensor && type != torch.parameter && type != torch.buffer)
     return fail(Reason::unsupported_tensor, std::string("tensor of class ") + type->tp_name);
   if (!source) return fail(Reason::unsupported_tensor, "tensor without a source");
-  py::Ref fake = bridge::fake_from_real(tensor);
+  py::Ref fake;
+  {
+    Profile::Scope faking(profile, Phase::kFake);
+    fake = bridge::fake_from_real(tensor);
+  }
   if (!fake) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return fatal();
     return fail(Reason::unsupported_tensor, python_error_text());
@@ -239,6 +243,7 @@ Answer InstructionTranslator::torch_operator(PyObject* target, PyObject* method_
   for (auto& fake : fakes) raw.push_back(fake.get());
   py::Ref result;
   {
+    Profile::Scope faking(profile, Phase::kFake);
     bridge::FakeScope scope;
     result = py::Ref::steal(method_name ? PyObject_VectorcallMethod(method_name, raw.data(), n, names.get())
                                         : PyObject_Vectorcall(target, raw.data(), n, names.get()));

@@ -60,12 +60,10 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
   return forced.try_emplace(number, reason, detail).second;
 }
 
-Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, uint64_t& spent, py::PauseCollector& pause) {
+Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, py::PauseCollector& pause, Profile& profile) {
   const bridge::StateScope outside;
   (void)bridge::take_precision_seen();
-  Phases phases;
-  InstructionTranslator t(root, forced);
-  t.earlier_instructions = spent;
+  InstructionTranslator t(root, forced, profile);
   const Resume* resume = resume_of(root.code);
   Status started = t.start();
   if (!started.ok()) return {from_failure(t, *started.failure(), region), false};
@@ -74,6 +72,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   Status generated = Unit{};
   const Failure* broke = nullptr;
   if (resume && resume->key.entry == ResumeKey::Entry::kByCall) {
+    Profile::Scope generating(profile, Phase::kCodegen);
     generated = codegen.break_by_call(*resume);
   } else {
     Answer answer = t.run();
@@ -82,11 +81,12 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
         const Failed failed = t.fail(Reason::generator_boundary, "a generator that is left inside try or with");
         if (!force(forced, t.outermost(left->generator->born), failed.failure->reason, failed.failure->detail))
           return {from_failure(t, *failed.failure, region), false};
-        spent = t.handled_instructions();
+        t.count_attempt();
         return {{}, true};
       }
     }
     if (answer.ok()) {
+      Profile::Scope generating(profile, Phase::kCodegen);
       generated = codegen.return_value(answer.value());
     } else {
       const Failure& failure = *answer.failure();
@@ -101,7 +101,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
       }
       if (number) {
         if (force(forced, number, failure.reason, failure.detail)) {
-          spent = t.handled_instructions();
+          t.count_attempt();
           return {{}, true};
         }
         return {from_failure(t, failure, region), false};
@@ -116,6 +116,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
       const bool reported = resume && resume->key.repeats && t.frames().size() == 1 &&
                             call_start(*t.frames()[0]->code, t.frames()[0]->pc) == resume->key.index;
       if (!reported) broke = &failure;
+      Profile::Scope generating(profile, Phase::kCodegen);
       codegen.attribute_to_break();
       generated = codegen.break_at(failure);
     }
@@ -123,13 +124,12 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   if (!generated.ok()) {
     const Failure& failure = *generated.failure();
     if (t.restart && force(forced, t.restart->first, failure.reason, failure.detail)) {
-      spent = t.handled_instructions();
+      t.count_attempt();
       return {{}, true};
     }
     return {from_failure(t, failure, region), false};
   }
 
-  phases.done("symbolic execution");
   outside.restore();  // the backend and the guards see torch's modes as the frame found them
   auto entry = std::make_shared<cache::GuardedCode>();
   entry->calls_python = codegen.calls_python();
@@ -139,35 +139,40 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
     FinishedGraph finished = finish_graph(t, codegen.outputs());
     codegen.set_arguments(finished.arguments);
     block = finished.block;
-    if (!compile_graph(std::move(finished), region, pause, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
+    if (!compile_graph(std::move(finished), region, pause, profile, *entry, graph_callable)) return {{Outcome::kError, nullptr, {}}, false};
     if (!graph_callable) return {{Outcome::kRunAsIs, nullptr, "the backend failed"}, false};
-  }
-  phases.done("graph and backend");
-  t.guard_distinctness();
-  t.guard_distinct_inputs();
-  if (const unsigned classes = bridge::take_precision_seen(); classes != 0) {
-    const auto word = static_cast<uint64_t>(classes) << 32 | bridge::float32_precision(classes);
-    t.guard_precision(static_cast<Py_ssize_t>(word));
   }
   std::vector<const source::Source*> inputs;
   cache::DirectCall direct;
   const bool is_direct = graph_callable && codegen.is_direct(direct);
   for (size_t i = 0; is_direct && i < codegen.arguments().size(); i++) inputs.push_back(codegen.arguments()[i]->source);
-  entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view, inputs);
-  CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
-  phases.done("guards");
-  if (graph_callable) {
-    graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get(), t.changes_state);
-    if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
-    if (is_direct && entry->guards->input_runs() != nullptr) {
-      entry->direct = std::move(direct);
-      entry->direct.graph = graph_callable;
+  {
+    Profile::Scope guarding(profile, Phase::kGuards);
+    t.guard_distinctness();
+    t.guard_distinct_inputs();
+    if (const unsigned classes = bridge::take_precision_seen(); classes != 0) {
+      const auto word = static_cast<uint64_t>(classes) << 32 | bridge::float32_precision(classes);
+      t.guard_precision(static_cast<Py_ssize_t>(word));
     }
+    entry->guards = guard::GuardProgram::compile(t.guard_set(), block, t.arena(), root.view, inputs);
   }
-  entry->code = codegen.assemble(graph_callable.get());
-  if (!entry->code) return {{Outcome::kError, nullptr, {}}, false};
-  phases.done("code");
-  entry->report = make_report(t, broke, *entry, phases);
+  CHECK(entry->guards) << "guards that can't be compiled: " << python_error_text();
+  {
+    Profile::Scope generating(profile, Phase::kCodegen);
+    if (graph_callable) {
+      graph_callable = bridge::make_graph_call(graph_callable.get(), entry->guards.get(), t.changes_state);
+      if (!graph_callable) return {{Outcome::kError, nullptr, {}}, false};
+      if (is_direct && entry->guards->input_runs() != nullptr) {
+        entry->direct = std::move(direct);
+        entry->direct.graph = graph_callable;
+      }
+    }
+    entry->code = codegen.assemble(graph_callable.get());
+    if (!entry->code) return {{Outcome::kError, nullptr, {}}, false};
+  }
+  t.count_attempt();
+  profile.counts.guard_rows = entry->guards->size();
+  entry->report = make_report(t, broke, *entry);
   if (!entry->report) return {{Outcome::kError, nullptr, {}}, false};
   Result result{Outcome::kCaptured, entry, {}};
   return {result, false};
@@ -177,13 +182,13 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
 
 Result translate(const guard::FrameView& view, PyObject* code, cache::Region& region) {
   ForcedBreaks forced;
-  uint64_t spent = 0;  // instructions of the runs before
+  Profile profile;
   RootFrame root{view, code};
   forget_unused();
   py::PauseCollector pause;
   for (;;) {
     bridge::RestoredState each;  // the traced program's changes of modes are made for real while it is traced
-    Attempt one = attempt(root, region, forced, spent, pause);
+    Attempt one = attempt(root, region, forced, pause, profile);
     if (!one.again) return one.result;
   }
 }

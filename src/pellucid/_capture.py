@@ -1,9 +1,10 @@
 """What the capture in C++ asks of Python: the call of a backend, exceptions and reports for people. Called by name from `_core`."""
 
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from pellucid import _native, config, exc, logging
+from pellucid.profile import Profile, place_of
 
 
 def compile_graph(backend: Any, name: str, graph_module: Any, example_inputs: Sequence[Any]) -> Optional[Callable[..., Any]]:
@@ -30,42 +31,40 @@ def raise_unsupported(row: Dict[str, Any]) -> None:
     raise exc.Unsupported(**row)
 
 
-def details_wanted() -> bool:
-    """Whether anybody reads what write_details() writes."""
-    return any(logging.enabled(artifact) for artifact in ("guards", "sources", "perf"))
+_DETAILS = ("guards", "sources", "perf")
 
 
-def write_details(code: CodeType, guards: List[Dict[str, Any]], program: str, sources: List[str], times: List[Tuple[str, float]]) -> None:
+def details_wanted() -> int:
+    """Which of the details of write_details() somebody reads, as bits: what nobody reads need not be printed."""
+    return sum(logging.enabled(artifact) << bit for bit, artifact in enumerate(_DETAILS))
+
+
+def write_details(
+    code: CodeType, guards: Optional[List[Dict[str, Any]]], program: str, sources: Optional[List[str]], profile: Dict[str, Any]
+) -> None:
     """The log records on one entry's guards, on what was read to make it, and on where the time went."""
-    place = _place(code)
-    if logging.enabled("guards"):
+    place = place_of(code)
+    if guards is not None:
         lines = [f"  {row['text']}" + (f"  # {row['filename']}:{row['line']}" if row.get("filename") else "") for row in guards]
         logging.log("guards", "\n".join([f"{place}: {len(guards)} guards", *lines, "program:", program]))
-    if logging.enabled("sources"):
+    if sources is not None:
         logging.log("sources", "\n".join([f"{place}: read from outside", *(f"  {name}" for name in sources)]))
     if logging.enabled("perf"):
-        total = sum(seconds for _, seconds in times)
-        parts = ", ".join(f"{name} {seconds * 1e6:.0f} µs" for name, seconds in times)
-        logging.log("perf", f"{place}: captured in {total * 1e6:.0f} µs ({parts})")
+        logging.log("perf", f"{place}: {Profile(place, **profile)}")
 
 
-def _place(code: CodeType) -> str:
-    return f"{getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{code.co_firstlineno})"
-
-
-def report(
-    code: CodeType, transformed: CodeType, graph: Any, breaks: List[Dict[str, Any]], operators: int, instructions: int
-) -> Dict[str, Any]:
+def report(code: CodeType, transformed: CodeType, graph: Any, breaks: List[Dict[str, Any]], profile: Dict[str, Any]) -> Dict[str, Any]:
     """The report of one entry, after writing the log records that somebody reads."""
     if breaks and logging.enabled("graph_breaks"):
         for row in breaks:
-            logging.log("graph_breaks", f"{_place(code)}: {exc.Unsupported(**row)}")
+            logging.log("graph_breaks", f"{place_of(code)}: {exc.Unsupported(**row)}")
     if graph is not None and logging.enabled("graph_code"):
         readable = _native.core().graph_module_of(graph).print_readable(print_output=False)
-        logging.log("graph_code", f"{_place(code)}:\n{readable}")
+        logging.log("graph_code", f"{place_of(code)}:\n{readable}")
     if logging.enabled("bytecode"):
         from pellucid import _bytecode
 
         before, after = (_bytecode.to_text(_bytecode.decode(which)) for which in (code, transformed))
-        logging.log("bytecode", f"{_place(code)}, as written:\n{before}\ntransformed:\n{after}")
-    return {"breaks": breaks, "operators": operators, "instructions": instructions}
+        logging.log("bytecode", f"{place_of(code)}, as written:\n{before}\ntransformed:\n{after}")
+    counts = profile["counts"]
+    return {"breaks": breaks, "operators": counts["operators"], "instructions": counts["instructions"], "profile": profile}

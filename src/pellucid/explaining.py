@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, List, NamedTuple
 
 from pellucid import api
 from pellucid._regions import Settings, ready_core
+from pellucid.profile import Profile, place_of
 
 
 class ExplainOutput(NamedTuple):
@@ -16,6 +17,7 @@ class ExplainOutput(NamedTuple):
     op_count: int
     ops_per_graph: List[List[Any]]
     entries: List[api.CacheEntry]
+    profiles: List[Profile]
 
     def __str__(self) -> str:
         lines = [f"graphs: {self.graph_count}", f"graph breaks: {self.break_count}", f"operators: {self.op_count}"]
@@ -24,6 +26,7 @@ class ExplainOutput(NamedTuple):
             lines += [f"break {number}: {first}", *("  " + line for line in rest)]
         for number, ops in enumerate(self.ops_per_graph, 1):
             lines.append(f"graph {number}: " + ", ".join(getattr(op, "__name__", str(op)) for op in ops))
+        lines += [f"{profile.place}: {profile}" for profile in self.profiles]
         return "\n".join(lines)
 
 
@@ -44,7 +47,8 @@ def explain(fn: Any) -> Callable[..., ExplainOutput]:
         entries = list(api._entries(core, region))
         breaks = [_break_text(one) for entry in entries for one in entry.report.get("breaks", ())]
         ops = [[node.target for node in graph.graph.nodes if node.op.startswith("call_")] for graph in graphs]
-        return ExplainOutput(graphs, len(graphs), len(breaks), breaks, sum(map(len, ops)), ops, entries)
+        profiles = [Profile(place_of(entry.code_before), **entry.report["profile"]) for entry in entries if "profile" in entry.report]
+        return ExplainOutput(graphs, len(graphs), len(breaks), breaks, sum(map(len, ops)), ops, entries, profiles)
 
     return explained
 
