@@ -357,11 +357,29 @@ Answer from_result(Tracer& t, PyObject* owned, bool* representable) {
   return t.fail(Reason::unsupported_value, std::string("result of type ") + type->tp_name);
 }
 
-py::Ref readable_copy(Tracer& t, Variable* v, bool* nested) {
-  v = t.force(v);
-  if (PyObject* value = known(t, v)) return is_data(value) ? py::Ref::share(value) : py::Ref();
-  if (auto* set = as_set(v)) return set_of_data(set->keys.get()) ? py::Ref::share(set->keys.get()) : py::Ref();
-  auto copy_items = [&](const std::vector<Variable*>& items, bool list) {
+namespace {
+
+constexpr int kMaxCopyDepth = 40;         // lists may hold themselves
+constexpr int kMaxCopiedItems = 1 << 16;  // and each other many times over
+
+class ReadableCopy {
+ public:
+  ReadableCopy(Tracer& t, bool* nested) : t_(t), nested_(nested) {}
+
+  py::Ref of(Variable* v, int depth) {
+    if (depth > kMaxCopyDepth || --left_ < 0) return py::Ref();
+    v = t_.force(v);
+    if (PyObject* value = known(t_, v)) return is_data(value) ? py::Ref::share(value) : py::Ref();
+    if (auto* set = as_set(v)) return set_of_data(set->keys.get()) ? py::Ref::share(set->keys.get()) : py::Ref();
+    if (auto* list = as_list(v)) return items(list->items, true, depth);
+    auto* tuple = as_tuple(v);
+    if (tuple && tuple->type == &PyTuple_Type) return items(tuple->items, false, depth);
+    auto* dict = as_dict(v);
+    return dict && dict->type == &PyDict_Type ? entries(*dict, depth) : py::Ref();
+  }
+
+ private:
+  py::Ref items(const std::vector<Variable*>& items, bool list, int depth) {
     for (Variable* item : items) {
       if (item->kind == Kind::kTensor || item->kind == Kind::kObject || item->kind == Kind::kFunction) return py::Ref();
     }
@@ -369,26 +387,23 @@ py::Ref readable_copy(Tracer& t, Variable* v, bool* nested) {
     py::Ref copy = py::Ref::steal(list ? PyList_New(size) : PyTuple_New(size));
     CHECK(copy) << "no memory for a copy";
     for (Py_ssize_t i = 0; i < size; i++) {
-      py::Ref item = readable_copy(t, items[static_cast<size_t>(i)], nested);
+      py::Ref item = of(items[static_cast<size_t>(i)], depth + 1);
       if (!item) return py::Ref();
-      if (!is_data(item.get())) *nested = true;
+      if (!is_data(item.get())) *nested_ = true;
       if (list)
         PyList_SET_ITEM(copy.get(), i, item.release());
       else
         PyTuple_SET_ITEM(copy.get(), i, item.release());
     }
     return copy;
-  };
-  if (auto* list = as_list(v)) return copy_items(list->items, true);
-  auto* tuple = as_tuple(v);
-  if (tuple && tuple->type == &PyTuple_Type) return copy_items(tuple->items, false);
-  auto* dict = as_dict(v);
-  if (dict && dict->type == &PyDict_Type) {
+  }
+
+  py::Ref entries(const DictVariable& dict, int depth) {
     py::Ref copy = py::Ref::steal(PyDict_New());
-    for (auto& [key, value] : dict->entries) {
+    for (auto& [key, value] : dict.entries) {
       if (value == nullptr) continue;
-      py::Ref item = is_data(key) ? readable_copy(t, value, nested) : py::Ref();
-      if (item && !is_data(item.get())) *nested = true;
+      py::Ref item = is_data(key) ? of(value, depth + 1) : py::Ref();
+      if (item && !is_data(item.get())) *nested_ = true;
       if (!item || PyDict_SetItem(copy.get(), key, item.get()) < 0) {
         PyErr_Clear();
         return py::Ref();
@@ -396,8 +411,15 @@ py::Ref readable_copy(Tracer& t, Variable* v, bool* nested) {
     }
     return copy;
   }
-  return py::Ref();
-}
+
+  Tracer& t_;
+  bool* nested_;
+  int left_ = kMaxCopiedItems;
+};
+
+}  // namespace
+
+py::Ref readable_copy(Tracer& t, Variable* v, bool* nested) { return ReadableCopy(t, nested).of(v, 0); }
 
 namespace {
 

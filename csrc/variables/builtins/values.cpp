@@ -5,24 +5,6 @@
 #include "variables/builtins/builtins.h"
 
 namespace pellucid::variables::builtins {
-namespace {
-
-constexpr int kMaxDepth = 40;  // of nested containers: lists may hold themselves
-
-bool nests_too_deep(Tracer& t, Variable* v, int depth) {
-  if (depth > kMaxDepth) return true;
-  v = t.force(v);
-  auto any = [&](const std::vector<Variable*>& items) {
-    return std::any_of(items.begin(), items.end(), [&](Variable* item) { return nests_too_deep(t, item, depth + 1); });
-  };
-  if (auto* list = as_list(v)) return any(list->items);
-  if (auto* tuple = as_tuple(v)) return any(tuple->items);
-  auto* dict = as_dict(v);
-  return dict && std::any_of(dict->entries.begin(), dict->entries.end(),
-                             [&](auto& entry) { return entry.second != nullptr && nests_too_deep(t, entry.second, depth + 1); });
-}
-
-}  // namespace
 
 std::string callable_name(PyObject* callable) {
   for (const char* attribute : {"__qualname__", "__name__"}) {
@@ -102,7 +84,7 @@ PyObject* plain(Tracer& t, Variable* v) {
 
 py::Ref materialize(Tracer& t, Variable* v) {
   bool nested = false;
-  return nests_too_deep(t, v, 0) ? py::Ref() : readable_copy(t, v, &nested);
+  return readable_copy(t, v, &nested);
 }
 
 Answer fold(Tracer& t, PyObject* callable, Arguments& arguments) {
