@@ -101,8 +101,65 @@ def check_references():
     assert before == after, (before, after)
 
 
+def deep(n):
+    return 0 if n == 0 else 1 + deep(n - 1)
+
+
+def check_depth_at_the_default_limit():
+    depths = []
+    recorded(lambda: depths.append(deep(500)))
+    assert depths == [500]
+
+
+def check_where_the_stack_ends():
+    limit = sys.getrecursionlimit()
+    ended = []
+
+    def run():
+        sys.setrecursionlimit(10**6)
+        try:
+            deep(-1)
+        except RecursionError as error:
+            ended.append(type(error))
+        finally:
+            sys.setrecursionlimit(limit)
+
+    b.hook_acquire()
+    try:
+        run()
+    finally:
+        b.hook_release()
+    assert ended == [RecursionError]
+
+
+def check_monitoring():
+    if not hasattr(sys, "monitoring"):
+        return
+    tool, events = 3, sys.monitoring.events
+    seen = []
+    sys.monitoring.use_tool_id(tool, "test")
+    sys.monitoring.register_callback(tool, events.PY_START, lambda code, offset: seen.append(code.co_name))
+    sys.monitoring.register_callback(tool, events.PY_RETURN, lambda code, offset, value: seen.append((code.co_name, value)))
+    sys.monitoring.set_events(tool, events.PY_START | events.PY_RETURN)
+    try:
+        recorded(lambda: caller(1))
+    finally:
+        sys.monitoring.set_events(tool, 0)
+        sys.monitoring.free_tool_id(tool)
+    rows = [row for row in seen if row in ("caller", "callee", ("callee", 1), ("caller", 3))]
+    assert rows == ["caller", "callee", ("callee", 1), ("caller", 3)], seen
+
+
 if sys.version_info >= (3, 11):
-    for check in (check_calls, check_generators, check_exceptions_and_recursion, check_references):
+    for check in (
+        check_calls,
+        check_generators,
+        check_exceptions_and_recursion,
+        check_references,
+        check_depth_at_the_default_limit,
+        check_where_the_stack_ends,
+        check_monitoring,
+    ):
         check()
 else:
     try:
