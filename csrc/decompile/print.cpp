@@ -5,6 +5,8 @@
 #include <array>
 #include <set>
 
+#include "decompile/structure.h"
+
 namespace pellucid::decompile {
 namespace {
 
@@ -40,7 +42,19 @@ void Printer::body(const Stmts& stmts, const Function* function) {
     docstring(*function);
     for (const Stmt* stmt : function->declarations) statement(stmt);
   }
-  for (const Stmt* stmt : stmts) statement(stmt);
+  // Definitions stand apart, as people write them: by two lines in modules, by one in classes.
+  int apart = 0;
+  if (function != nullptr && function->kind == static_cast<uint8_t>(CodeKind::kModule)) apart = 2;
+  if (function != nullptr && function->kind == static_cast<uint8_t>(CodeKind::kClass)) apart = 1;
+  bool after_definition = false;
+  for (const Stmt* stmt : stmts) {
+    const bool defines = stmt->kind == StmtKind::kFunction || stmt->kind == StmtKind::kClass;
+    if ((defines || after_definition) && out_.size() != before) {
+      for (int i = 0; i < apart; ++i) end_line();
+    }
+    statement(stmt);
+    after_definition = defines;
+  }
   if (out_.size() == before && !(function != nullptr && indent_ == 0)) {
     begin_line();
     out_ += "pass";

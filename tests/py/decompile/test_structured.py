@@ -224,6 +224,7 @@ SOURCES = {
                 'text'
                 x: int = 1
                 y = x
+
                 def __init__(self):
                     super().__init__()
                     self.__z = self.__w()
@@ -286,6 +287,11 @@ def test_modules_keep_what_their_bodies_say():
     assert source == written
 
 
+def test_definitions_stand_apart():
+    written = "import a\n\n\ndef f():\n    return 1\n\n\nclass C:\n    def g(self):\n        return 2\n\n    h = g\n\n\nf()\n"
+    assert structured(compile(written, "nowhere.py", "exec"))[0] == written
+
+
 def test_class_bodies_come_without_what_the_compiler_adds():
     code = next(
         const
@@ -293,7 +299,7 @@ def test_class_bodies_come_without_what_the_compiler_adds():
         if isinstance(const, types.CodeType)
     )
     source, _, _ = structured(code)
-    assert source == "class C:\n    x = 1\n    def f(self):\n        return __class__\n"
+    assert source == "class C:\n    x = 1\n\n    def f(self):\n        return __class__\n"
 
 
 def test_lambdas_are_expressions():
