@@ -209,7 +209,7 @@ def test_tables_without_tabulate_show_the_same(monkeypatch):
 
 def test_every_workload_is_made_and_named_once():
     names = [make().name for make in workloads.all_workloads()]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 17
 
 
 def test_the_command_needs_no_installed_package(tmp_path):
