@@ -3,6 +3,7 @@
 Whoever needs the core calls `core()`; nothing else imports `pellucid._core`. Knows nothing of what the core does.
 """
 
+import importlib
 import sys
 from types import ModuleType
 
@@ -30,6 +31,5 @@ def core() -> ModuleType:
         raise exc.CoreUnavailable(f"this pellucid was built for torch {built_for}, but torch can't be imported: {error}") from error
     if torch.__version__ != built_for:
         raise exc.CoreUnavailable(f"this pellucid was built for torch {built_for}, but torch {torch.__version__} is installed")
-    import pellucid._core
-
-    return pellucid._core
+    # Not by the package's attribute: another thread's import may have put the module into sys.modules, and not there yet.
+    return importlib.import_module("pellucid._core")
