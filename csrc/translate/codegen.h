@@ -77,9 +77,10 @@ class Codegen {
   Status push_function(const Resume& resume, const Frame& frame, bool root);
   Result<size_t> push_arguments(const Frame& frame, const Resume& resume, const std::vector<StackValue>& stack);
   static std::vector<StackValue> stack_values(const Frame& frame, size_t count);  // the lowest `count` slots of its stack
-  Status leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack);
+  Status leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack, bool with_exception = false);
   Status tail_call(Frame& frame, int index, const std::vector<StackValue>& stack);
   Status cover(Frame& frame, int32_t start, int32_t end);
+  void forget_exceptions();
   Status tail_call_handler(Frame& frame, const bytecode::ExceptionRow& row);
   Status inner_call(size_t level);  // pushes NULL, the resume function of frame `level`, its arguments; calls it
   Result<const Resume*> resume_for(const Frame& frame, ResumeKey key);

@@ -157,6 +157,23 @@ bool is_branch(Op op) {
   }
 }
 
+// Whether code runs when the last reference to what came from outside goes: a generator's handlers, a __del__. Such a local stays bound to
+// the end of its function, though nothing reads it any more; one that is written to before goes at once, since only the frame that would
+// write it could drop it then.
+bool dropping_runs_code(const Variable* variable) {
+  PyObject* real = variable->source == nullptr ? nullptr : variable->real;
+  if (real == nullptr) return false;
+  if (PyGen_CheckExact(real) || PyCoro_CheckExact(real) || PyAsyncGen_CheckExact(real)) return true;
+  PyTypeObject* type = Py_TYPE(real);
+  return Py_TYPE(type) == &PyType_Type && PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "__del__") != 0;
+}
+
+bool is_written_behind(const bytecode::Code& code, int index, size_t slot) {
+  return std::any_of(code.instructions.begin() + index, code.instructions.end(), [slot](const Instruction& instruction) {
+    return (instruction.op == Op::STORE_FAST || instruction.op == Op::DELETE_FAST) && instruction.arg == slot;
+  });
+}
+
 }  // namespace
 
 std::vector<bool> Codegen::live(const Frame& frame, int index) const {
@@ -168,8 +185,12 @@ std::vector<bool> Codegen::live(const Frame& frame, int index) const {
     for (size_t i = 0; i < n; i++) mask[i] = all[static_cast<size_t>(index)][i];
     if (n && uses_super(code)) mask[0] = true;
   }
-  for (size_t i = 0; i < n; i++)
-    if (!frame.locals[i]) mask[i] = false;
+  for (size_t i = 0; i < n; i++) {
+    if (!frame.locals[i])
+      mask[i] = false;
+    else if (!mask[i])
+      mask[i] = dropping_runs_code(frame.locals[i]) && !is_written_behind(code, index, i);
+  }
   return mask;
 }
 
@@ -240,7 +261,7 @@ Codegen::Result<size_t> Codegen::push_arguments(const Frame& frame, const Resume
 }
 
 // Ends the transformed function: the resume function of `key`, whose stack is `stack`, is called when its frame is gone.
-Status Codegen::leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack) {
+Status Codegen::leave(Frame& frame, ResumeKey key, const std::vector<StackValue>& stack, bool with_exception) {
   key.bound = live(frame, key.index);
   for (auto& item : stack) key.stack_null.push_back(item.null);
   const Resume* resume = TRY(resume_for(frame, std::move(key)));
@@ -249,6 +270,10 @@ Status Codegen::leave(Frame& frame, ResumeKey key, const std::vector<StackValue>
   TRY(push_function(*resume, frame, true));
   const size_t count = TRY(push_arguments(frame, *resume, stack));
   load_call(count + 1);
+  if (with_exception) {
+    emit(Op::DELETE_FAST, static_cast<uint32_t>(stack.back().slot));
+    forget_exceptions();
+  }
   emit(Op::RETURN_VALUE);
   return Unit{};
 }
@@ -273,7 +298,20 @@ Status Codegen::tail_call_handler(Frame& frame, const bytecode::ExceptionRow& ro
     stack.push_back({nullptr, -1, true});  // pushed by the resume function as a constant
   }
   stack.push_back({nullptr, static_cast<int>(exception), false});
-  return leave(frame, std::move(key), stack);
+  return leave(frame, std::move(key), stack, true);
+}
+
+// An exception's traceback has the frame it was raised in: what that frame leaves in a local would be a cycle, and keep all else in the
+// frame alive.
+void Codegen::forget_exceptions() {
+  std::vector<uint32_t> slots;
+  for (const auto& [variable, slot] : temporaries_) {
+    if (variable->kind != Kind::kObject) continue;
+    const auto* object = static_cast<const ObjectVariable*>(variable);
+    if (PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) slots.push_back(slot);
+  }
+  std::sort(slots.begin(), slots.end());
+  for (const uint32_t slot : slots) emit(Op::DELETE_FAST, slot);
 }
 
 // What stands in [start, end) of the transformed code raises where the original instruction would.
@@ -353,6 +391,7 @@ Status Codegen::break_instruction(Frame& frame) {
   } else if (names_index(instruction.op)) {
     emit(instruction.op, name_index(frame.code->names[instruction.arg].get()));
   } else {
+    if (instruction.op == Op::RAISE_VARARGS && !covering_row(frame, frame.pc)) forget_exceptions();
     emit(instruction.op, instruction.arg);
   }
   const int32_t end = static_cast<int32_t>(out_.instructions.size());

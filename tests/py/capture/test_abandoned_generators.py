@@ -1,10 +1,13 @@
 """Generators that captured code leaves in the middle of try or with: what they do when they are dropped is done."""
 
+import gc
 import itertools
 
 import pytest
 import torch
 from harness import check, ones, program
+
+import pellucid
 
 
 def of(log):
@@ -67,3 +70,77 @@ def test_cleanup_runs(number):
 def test_generators_that_end_need_no_break():
     captured = check(of([])[-1], ones(3), graphs="any", stable=False, repeat=1)
     assert captured.breaks == [] and torch.equal(captured.results[0], torch.ones(3) * 3 + 1)
+
+
+def after_the_end(program, *arguments):
+    """What a program has logged when it returns, written and captured, on a first call and a hit. Nothing waits for the collector."""
+    logs = []
+    gc.disable()
+    try:
+        for run in (program, *[pellucid.optimize("eager")(program)] * 2):
+            LOG.clear()
+            run(*arguments)
+            logs.append(list(LOG))
+    finally:
+        gc.enable()
+    return logs
+
+
+LOG = []
+
+
+def steps(x):
+    try:
+        yield x
+        yield x + 1
+    finally:
+        LOG.append("closed")
+
+
+def test_what_nothing_reads_any_more_is_kept_to_the_end():
+    def fn(x):
+        generator = steps(x)
+        y = next(generator)
+        LOG.append("still open")
+        return y
+
+    expected, *captured = after_the_end(fn, torch.ones(2))
+    assert expected == ["still open", "closed"] and captured == [expected, expected]
+
+
+def test_a_caught_exception_keeps_nothing_alive():
+    def fn(x):
+        generator = steps(x)
+        for _ in range(2):
+            try:
+                x @ torch.ones(3, 3)
+            except RuntimeError:
+                pass
+        return next(generator)
+
+    expected, *captured = after_the_end(fn, torch.ones(2, 2))
+    assert expected == ["closed"] and captured == [expected, expected]
+
+
+def test_an_exception_raised_by_a_callee_keeps_nothing_alive():
+    def boom(x, n):
+        if n > 1:
+            raise ValueError(n)
+        return x + n
+
+    def fn(x):
+        generator = steps(x)
+        y = next(generator)
+        for n in range(3):
+            try:
+                try:
+                    del unbound  # noqa: F821
+                except UnboundLocalError:
+                    LOG.append(n)
+                x = boom(x, n)
+            except ValueError:
+                break
+        return y
+
+    expected, *captured = after_the_end(fn, torch.ones(2))
+    assert expected == [0, 1, 2, "closed"] and captured == [expected, expected]
