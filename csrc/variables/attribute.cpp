@@ -580,6 +580,7 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
         const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0));
         return static_cast<TupleVariable*>(object)->items.at(static_cast<size_t>(index));
       }
+      if (value && Py_TYPE(value) == &PyMemberDescr_Type) return struct_field(t, static_cast<TupleVariable*>(object), name);
       if (value && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && Py_TYPE(value) != &PyMethodDescr_Type &&
           Py_TYPE(value) != &PyWrapperDescr_Type && !name_is(name, "__class__")) {
         t.guard_class_attribute(object->source, type, name, value);

@@ -407,4 +407,13 @@ Result<Py_ssize_t> length(Tracer& t, Variable* v) {
   return t.fail(Reason::unsupported_operator, "len() of " + describe(v));
 }
 
+Answer struct_field(Tracer& t, TupleVariable* tuple, PyObject* name) {
+  py::Ref names = py::Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tuple->type), "__match_args__"));
+  if (!names) PyErr_Clear();
+  const Py_ssize_t index = names && PyTuple_CheckExact(names.get()) ? PySequence_Index(names.get(), name) : -1;
+  if (index >= 0 && static_cast<size_t>(index) < tuple->items.size()) return tuple->items[static_cast<size_t>(index)];
+  PyErr_Clear();
+  return t.fail(Reason::unsupported_attribute, "attribute '" + std::string(text_of(name)) + "' of " + tuple->type->tp_name);
+}
+
 }  // namespace pellucid::variables

@@ -163,7 +163,8 @@ Result<bool> identical(Tracer& t, Variable* a, Variable* b);         // `is`
 Answer contains(Tracer& t, Variable* container, Variable* item);
 Result<bool> equal(Tracer& t, Variable* a, Variable* b);  // a == b as a known truth
 
-Answer get_item(Tracer& t, Variable* container, Variable* key);  // item.cpp
+Answer get_item(Tracer& t, Variable* container, Variable* key);        // item.cpp
+Answer struct_field(Tracer& t, TupleVariable* tuple, PyObject* name);  // of a struct sequence (torch.return_types), by name; item.cpp
 Status set_item(Tracer& t, Variable* container, Variable* key, Variable* value);
 Status delete_item(Tracer& t, Variable* container, Variable* key);
 Result<Py_ssize_t> length(Tracer& t, Variable* v);

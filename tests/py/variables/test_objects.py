@@ -363,3 +363,15 @@ def test_an_instance_of_an_ordered_dict_subclass_is_an_output(cls):
         assert type(got) is cls and list(got) == list(expected) == ["b", "c", "a"]
         assert got.__dict__ == expected.__dict__
         assert all(torch.equal(torch.as_tensor(got[key]), torch.as_tensor(expected[key])) for key in expected)
+
+
+@pytest.mark.parametrize("field", ["values", "indices"])
+def test_fields_of_what_operators_return(field):
+    def fn(x):
+        return getattr(x.sort(-1), field).shape, getattr(x.max(0), field) + 1
+
+    x = torch.randn(2, 3)
+    captured = pellucid.optimize("eager", fullgraph=True)(fn)
+    (shape, largest), (expected_shape, expected) = captured(x), fn(x)
+    assert shape == expected_shape and torch.equal(largest, expected)
+    assert [entry.report["breaks"] for entry in pellucid.cache_entries(captured)] == [[]]
