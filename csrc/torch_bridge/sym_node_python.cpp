@@ -227,16 +227,8 @@ void bind_class(py11::module_& module) {
 #define PELLUCID_UNARY(name) cls.def(#name, unary_method<operators::name>);
 #define PELLUCID_BINARY(name) cls.def(#name, binary_method<operators::name>);
 #define PELLUCID_LAYOUT(name) cls.def(#name, layout_method<operators::name>);
+#include "torch_bridge/sym_node_methods.def"
 #include "torch_bridge/sym_node_virtuals.def"
-  PELLUCID_UNARY(abs)
-  PELLUCID_UNARY(pos)
-  PELLUCID_UNARY(trunc)
-  PELLUCID_UNARY(is_integer)
-  PELLUCID_BINARY(lshift)
-  PELLUCID_BINARY(rshift)
-  PELLUCID_BINARY(bitwise_and)
-  PELLUCID_BINARY(bitwise_or)
-  PELLUCID_BINARY(bitwise_xor)
 #undef PELLUCID_UNARY
 #undef PELLUCID_BINARY
 #undef PELLUCID_LAYOUT

@@ -18,17 +18,8 @@ using Layout = Expr (*)(symbolic::ShapeEnv&, Sizes sizes, Sizes strides);
 #define PELLUCID_UNARY(name) Expr name(Builder& build, Expr a);
 #define PELLUCID_BINARY(name) Expr name(Builder& build, Expr a, Expr b);
 #define PELLUCID_LAYOUT(name) Expr name(symbolic::ShapeEnv& env, Sizes sizes, Sizes strides);
+#include "torch_bridge/sym_node_methods.def"
 #include "torch_bridge/sym_node_virtuals.def"
-// What only Python's side asks of `.node`.
-PELLUCID_UNARY(abs)
-PELLUCID_UNARY(pos)
-PELLUCID_UNARY(trunc)
-PELLUCID_UNARY(is_integer)
-PELLUCID_BINARY(lshift)
-PELLUCID_BINARY(rshift)
-PELLUCID_BINARY(bitwise_and)
-PELLUCID_BINARY(bitwise_or)
-PELLUCID_BINARY(bitwise_xor)
 #undef PELLUCID_UNARY
 #undef PELLUCID_BINARY
 #undef PELLUCID_LAYOUT

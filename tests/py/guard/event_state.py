@@ -4,19 +4,9 @@ import contextlib
 
 import torch
 from event_runs import After, Case, Event
+from states import Dispatch, Function, default_dtype, deterministic, functorch_level, put_back
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
-
-
-class Dispatch(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-class Function(torch.overrides.TorchFunctionMode):
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
 
 
 class Halving(torch.overrides.TorchFunctionMode):
@@ -44,35 +34,12 @@ def elementwise():
 
 
 @contextlib.contextmanager
-def put_back(read, write, value):
-    old = read()
-    write(value)
-    try:
-        yield
-    finally:
-        write(old)
-
-
-def default_dtype(dtype):
-    return put_back(torch.get_default_dtype, torch.set_default_dtype, dtype)
-
-
-@contextlib.contextmanager
 def default_device(device):
     torch.set_default_device(device)
     try:
         yield
     finally:
         torch.set_default_device(None)
-
-
-@contextlib.contextmanager
-def deterministic(**more):
-    torch.use_deterministic_algorithms(True, **more)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 def precision(value):
@@ -88,18 +55,6 @@ def fill_memory(value):
 
 def saved_hooks():
     return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-
-
-@contextlib.contextmanager
-def functorch_level(kind):
-    c = torch._C._functorch
-    push = c._grad_increment_nesting if kind == "grad" else lambda: c._vmap_increment_nesting(2, "error")
-    pop = c._grad_decrement_nesting if kind == "grad" else c._vmap_decrement_nesting
-    push()
-    try:
-        yield
-    finally:
-        pop()
 
 
 @contextlib.contextmanager

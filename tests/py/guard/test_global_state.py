@@ -6,50 +6,10 @@ import threading
 import pytest
 import torch
 from guarding import Builder, accessors
-from torch.utils._python_dispatch import TorchDispatchMode
+from states import Dispatch, Function, default_dtype, deterministic, functorch_level
 
 
 def one(x): ...
-
-
-class Dispatch(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-class Function(torch.overrides.TorchFunctionMode):
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-@contextlib.contextmanager
-def deterministic(**kwargs):
-    torch.use_deterministic_algorithms(True, **kwargs)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
-@contextlib.contextmanager
-def default_dtype():
-    torch.set_default_dtype(torch.double)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(torch.float)
-
-
-@contextlib.contextmanager
-def functorch(kind):
-    c = torch._C._functorch
-    push = c._grad_increment_nesting if kind == "grad" else lambda: c._vmap_increment_nesting(2, "error")
-    pop = c._grad_decrement_nesting if kind == "grad" else c._vmap_decrement_nesting
-    push()
-    try:
-        yield
-    finally:
-        pop()
 
 
 STATES = {
@@ -61,7 +21,7 @@ STATES = {
     "autocast without cache": lambda: torch.autocast("cpu", torch.bfloat16, cache_enabled=False),
     "deterministic": deterministic,
     "deterministic, warn only": lambda: deterministic(warn_only=True),
-    "default dtype": default_dtype,
+    "default dtype": lambda: default_dtype(torch.double),
     "device meta": lambda: torch.device("meta"),
     "device cpu": lambda: torch.device("cpu"),
     "torch function mode": Function,
@@ -69,8 +29,8 @@ STATES = {
     "torch function of subclasses disabled": torch._C.DisableTorchFunctionSubclass,
     "dispatch mode": Dispatch,
     "single-threaded autograd": lambda: torch.autograd.set_multithreading_enabled(False),
-    "functorch grad": lambda: functorch("grad"),
-    "functorch vmap": lambda: functorch("vmap"),
+    "functorch grad": lambda: functorch_level("grad"),
+    "functorch vmap": lambda: functorch_level("vmap"),
 }
 # Python's text only counts these modes and layers; the compiled program compares them.
 ALIKE_IN_TEXT = {
