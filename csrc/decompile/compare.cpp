@@ -157,7 +157,7 @@ class Comparer {
     if (a.version != b.version) return "versions " + std::to_string(a.version) + " and " + std::to_string(b.version);
     if (a.argcount != b.argcount || a.posonly != b.posonly || a.kwonly != b.kwonly) return "numbers of arguments";
     int ignored = kNoFree;
-    if (depth == 0 && options_.standalone) ignored |= kNested;
+    if (options_.standalone) ignored |= kNested;  // whether a function stands around the unit is not the unit's
     if (((a.flags ^ b.flags) & ~ignored) != 0) return "flags " + std::to_string(a.flags) + " and " + std::to_string(b.flags);
     if (!equal_objects(a.name.get(), b.name.get())) return "names " + show(a.name.get()) + " and " + show(b.name.get());
     for (int i = 0; i < a.n_arguments(); ++i) {

@@ -15,7 +15,7 @@ enum class Grade : uint8_t {
 };
 
 struct CompareOptions {
-  // The second was compiled on its own: nesting flags of the outermost code object and prefixes of qualified names do not count.
+  // The second was compiled on its own: nesting flags and prefixes of qualified names do not count.
   bool standalone = false;
 };
 
