@@ -167,7 +167,7 @@ def run_file(task: Task, compiler: _grading.Compiler, line_layout: bool, connect
         started = time.perf_counter()
         source: Optional[str] = None
         try:
-            source, reason, _, _ = _bytecode.decompile_structured(code, line_layout=line_layout)
+            source, reason, _, _ = _bytecode.decompile_structured(code)
         except (ValueError, RuntimeError, SystemError, MemoryError, RecursionError) as error:
             reason = f"raised {type(error).__name__}: {error}"
         seconds = time.perf_counter() - started
@@ -181,7 +181,22 @@ def run_file(task: Task, compiler: _grading.Compiler, line_layout: bool, connect
             result.outcome, result.reason = "block", "no structured form: " + result.reason
     connection.send(("at", -1))
     checked = _grading.check(compiler, [(code, result.source) for result, code in structured])
-    for (result, _), (grade, difference) in zip(structured, checked):
+    best = list(checked)
+    if line_layout:
+        # As `decompiling.checked` does: with the original's lines where the compiler makes something else of what reads best.
+        again = []
+        for position, ((result, code), (grade, _)) in enumerate(zip(structured, checked)):
+            if grade != _grading.IDENTICAL:
+                connection.send(("at", result.index))
+                source, _, _, _ = _bytecode.decompile_structured(code, line_layout=True)
+                again.append((position, code, source))
+        connection.send(("at", -1))
+        with_lines = _grading.check(compiler, [(code, source) for _, code, source in again]) if again else []
+        for (position, _, source), found in zip(again, with_lines):
+            if found[0] >= best[position][0]:
+                best[position] = found
+                structured[position][0].source = source
+    for (result, _), (grade, difference) in zip(structured, best):
         result.reason = difference
         result.outcome = {_grading.IDENTICAL: "identical", _grading.EQUAL_FLOW: "equal flow"}.get(grade, "block")
     connection.send(("at", -1))

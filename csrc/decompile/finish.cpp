@@ -128,6 +128,8 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
     if (stmt->kind == StmtKind::kNop) {
       // The place of a constant that is returned behind what the return leaves.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
+      // The `True` of an endless loop.
+      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) continue;
       if (spans(stmt->at, 4)) {
         stmt->kind = StmtKind::kPass;
       } else if (spans(stmt->at, 3)) {
@@ -170,7 +172,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
     if (stmt->kind == StmtKind::kReturn && kind_ != CodeKind::kLambda) {
       if (is_none(stmt->value)) {
         const auto index = static_cast<int>(stmt->at - flow_.ins.data());
-        const bool implied = flow_.end >= 0 && index >= flow_.end && index <= flow_.end + 1;
+        const bool implied = flow_.end >= 0 && index >= flow_.end && index <= flow_.end_last;
         if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 4)))) continue;
         if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
           if (last) continue;
@@ -311,6 +313,7 @@ Expr* Structurer::lambda_result(const Stmts& body) {
 
 void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
+  split_pairs(function.code);
   Structurer structurer(session, function, kind);
   structurer.run();
   function.instructions = structurer.take_instructions();

@@ -57,7 +57,7 @@ struct Flow {
   std::vector<uint8_t> hidden;  // instructions that stand for nothing in the source
   std::vector<Block> blocks;
   std::vector<Region> regions;
-  int end = -1;                       // the instruction that begins the end of the code without `return`
+  int end = -1, end_last = -1;        // the first and the last instruction of the end of the code without `return`
   std::vector<int> block_of;          // by instruction
   std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
 
@@ -79,5 +79,6 @@ void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vec
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
 
 bool is_conditional(Op op);
+void split_pairs(bytecode::Code& code);
 
 }  // namespace pellucid::decompile

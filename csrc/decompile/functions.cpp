@@ -59,6 +59,15 @@ void Structurer::set_annotations(Function* function, Expr* annotations) {
   }
 }
 
+void Structurer::keyword_defaults(Function* function, const Expr* values) {
+  if (values->kind != ExprKind::kDict) no_form("defaults of an unknown form");
+  for (size_t i = 0; i + 1 < values->items.size(); i += 2) {
+    const Expr* key = values->items[i];
+    if (key == nullptr || key->kind != ExprKind::kConst) no_form("defaults of an unknown form");
+    function->kw_defaults.push_back({text_of(key->object), values->items[i + 1]});
+  }
+}
+
 void Structurer::make_function(Node& node, const Instruction& in) {
   if (code_.version < 311) pop_raw(node);  // the qualified name
   Expr* code = pop_raw(node);
@@ -66,14 +75,14 @@ void Structurer::make_function(Node& node, const Instruction& in) {
   Expr* made = make(ExprKind::kFunction, in);
   Function* function = arena_.function();
   made->function = function;
-  Expr *closure = nullptr, *annotations = nullptr, *keyword_defaults = nullptr, *defaults = nullptr;
+  Expr *closure = nullptr, *annotations = nullptr, *keyword_values = nullptr, *defaults = nullptr;
   const uint32_t flags = code_.version >= 313 ? 0 : in.arg;
   if ((flags & 8) != 0) closure = pop_raw(node);
   if ((flags & 4) != 0) annotations = pop(node);
-  if ((flags & 2) != 0) keyword_defaults = pop(node);
+  if ((flags & 2) != 0) keyword_values = pop(node);
   if ((flags & 1) != 0) defaults = pop(node);
   (void)closure;
-  for (Expr* part : {defaults, keyword_defaults, annotations}) {
+  for (Expr* part : {defaults, keyword_values, annotations}) {
     if (part != nullptr) made->items.push_back(part);
   }
   order_items(made);
@@ -83,16 +92,10 @@ void Structurer::make_function(Node& node, const Instruction& in) {
     no_form("a nested code object that cannot be decoded");
   }
   if (defaults != nullptr && !tuple_items(arena_, defaults, &function->defaults)) no_form("defaults of an unknown form");
-  if (keyword_defaults != nullptr) {
-    if (keyword_defaults->kind != ExprKind::kDict) no_form("defaults of an unknown form");
-    for (size_t i = 0; i + 1 < keyword_defaults->items.size(); i += 2) {
-      Expr* key = keyword_defaults->items[i];
-      if (key == nullptr || key->kind != ExprKind::kConst) no_form("defaults of an unknown form");
-      function->kw_defaults.push_back({text_of(key->object), keyword_defaults->items[i + 1]});
-    }
-  }
+  if (keyword_values != nullptr) keyword_defaults(function, keyword_values);
   if (annotations != nullptr) set_annotations(function, annotations);
   decompile_function(session_, *function, kind_of(function->code));
+  add_to_signature(*function);
   push(node, made);
 }
 
@@ -340,13 +343,9 @@ bool Structurer::execute_calls(Node& node, const Instruction& in) {
       Expr* value = pop(node);
       if (function->kind != ExprKind::kFunction) no_form("an attribute of what is no function");
       if (in.arg == 1 && !tuple_items(arena_, value, &function->function->defaults)) no_form("defaults of an unknown form");
-      if (in.arg == 2) {
-        if (value->kind != ExprKind::kDict) no_form("defaults of an unknown form");
-        for (size_t i = 0; i + 1 < value->items.size(); i += 2) {
-          function->function->kw_defaults.push_back({text_of(value->items[i]->object), value->items[i + 1]});
-        }
-      }
+      if (in.arg == 2) keyword_defaults(function->function, value);
       if (in.arg == 4) set_annotations(function->function, value);
+      add_to_signature(*function->function);
       if (value->first < function->first) function->first = value->first;
       push(node, function);
       return true;
@@ -356,21 +355,13 @@ bool Structurer::execute_calls(Node& node, const Instruction& in) {
   }
 }
 
-// Parameters with their defaults and annotations, which must be known by now.
 void Structurer::signature() {
   constexpr int kVarArgs = 4, kVarKeywords = 8;
   Function& f = function_;
-  const auto annotation = [&](const std::string& name) -> Expr* {
-    for (const auto& [key, value] : f.annotations) {
-      if (key == name) return value;
-    }
-    return nullptr;
-  };
   uint32_t slot = 0;
   const auto next = [&] {
     Parameter parameter;
     parameter.name = local_at(slot++);
-    parameter.annotation = annotation(parameter.name);
     return parameter;
   };
   for (int i = 0; i < code_.argcount; ++i) f.positional.push_back(next());
@@ -384,6 +375,19 @@ void Structurer::signature() {
     f.has_star_star = true;
     f.star_star = next();
   }
+}
+
+// Defaults and annotations, as far as they are known, to the parameters.
+void add_to_signature(Function& f) {
+  const auto annotate = [&](Parameter& parameter) {
+    for (const auto& [name, value] : f.annotations) {
+      if (name == parameter.name) parameter.annotation = value;
+    }
+  };
+  for (Parameter& parameter : f.positional) annotate(parameter);
+  for (Parameter& parameter : f.keyword_only) annotate(parameter);
+  annotate(f.star);
+  annotate(f.star_star);
   if (f.defaults.size() > f.positional.size()) no_form("more defaults than parameters");
   for (size_t i = 0; i < f.defaults.size(); ++i) f.positional[f.positional.size() - f.defaults.size() + i].default_value = f.defaults[i];
   for (const auto& [name, value] : f.kw_defaults) {

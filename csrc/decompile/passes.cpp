@@ -85,6 +85,42 @@ void join_value_jumps(Flow& flow) {
   }
 }
 
+// From 3.12 on conditional jumps lead forward only: one that would lead back is turned around to skip a jump back made for it.
+void join_backward_jumps(Flow& flow, std::vector<int>& row_of) {
+  const size_t n = flow.ins.size();
+  std::vector<uint8_t> is_target(n + 1);
+  for (const Instruction& in : flow.ins) {
+    if (in.target >= 0) is_target[at(in.target)] = 1;
+  }
+  for (size_t i = 0; i + 2 < n; ++i) {
+    Instruction &test = flow.ins[i], &back = flow.ins[i + 1];
+    if (opposite(test.op) == test.op || test.target != static_cast<int>(i) + 2 || back.op != Op::JUMP_ABSOLUTE ||
+        back.target > static_cast<int>(i) || is_target[i + 1] != 0 || !same_position(test, back)) {
+      continue;
+    }
+    test.op = opposite(test.op);
+    test.target = back.target;
+    back.op = Op::NOP;
+    back.target = -1;
+    flow.hidden[i + 1] = 1;
+    row_of[i + 1] = row_of[i];  // no row covers what was made last
+  }
+}
+
+int past_jumps(const Flow& flow, int i) {
+  const int n = static_cast<int>(flow.ins.size());
+  for (int steps = 0; i < n && steps < n; ++steps) {
+    if (flow.ins[at(i)].op == Op::JUMP_ABSOLUTE) {
+      i = flow.ins[at(i)].target;
+    } else if (flow.hidden[at(i)] != 0) {
+      ++i;
+    } else {
+      break;
+    }
+  }
+  return i;
+}
+
 // Walks two parts of the code in step, from (a, b) on; true if they do the same until both reach the same instructions.
 bool walk_alike(const Flow& flow, int a, int b, int limit) {
   std::set<std::pair<int, int>> seen;
@@ -94,8 +130,8 @@ bool walk_alike(const Flow& flow, int a, int b, int limit) {
     auto [x, y] = pending.back();
     pending.pop_back();
     for (;;) {
-      while (x < n && flow.ins[at(x)].op == Op::JUMP_ABSOLUTE) x = flow.ins[at(x)].target;
-      while (y < n && flow.ins[at(y)].op == Op::JUMP_ABSOLUTE) y = flow.ins[at(y)].target;
+      x = past_jumps(flow, x);
+      y = past_jumps(flow, y);
       if (x == y || !seen.insert({x, y}).second) break;
       if (x >= n || y >= n || --limit < 0) return false;
       const Instruction &p = flow.ins[at(x)], &q = flow.ins[at(y)];
@@ -138,6 +174,47 @@ bool is_conditional(Op op) {
   }
 }
 
+// 3.13's instructions for two variables, each as two.
+void split_pairs(bytecode::Code& code) {
+  const auto parts = [](Op op) -> std::pair<Op, Op> {
+    switch (op) {
+      case Op::LOAD_FAST_LOAD_FAST:
+        return {Op::LOAD_FAST, Op::LOAD_FAST};
+      case Op::STORE_FAST_LOAD_FAST:
+        return {Op::STORE_FAST, Op::LOAD_FAST};
+      case Op::STORE_FAST_STORE_FAST:
+        return {Op::STORE_FAST, Op::STORE_FAST};
+      default:
+        return {Op::NOP, Op::NOP};
+    }
+  };
+  std::vector<int32_t> moved;
+  std::vector<Instruction> split;
+  moved.reserve(code.instructions.size() + 1);
+  for (const Instruction& in : code.instructions) {
+    moved.push_back(static_cast<int32_t>(split.size()));
+    split.push_back(in);
+    const auto [first, second] = parts(in.op);
+    if (first == Op::NOP) continue;
+    split.back().op = first;
+    split.back().arg = in.arg >> 4;
+    split.push_back(in);
+    split.back().op = second;
+    split.back().arg = in.arg & 15;
+  }
+  moved.push_back(static_cast<int32_t>(split.size()));
+  if (split.size() == code.instructions.size()) return;
+  for (Instruction& in : split) {
+    if (in.target >= 0) in.target = moved[at(in.target)];
+  }
+  for (bytecode::ExceptionRow& row : code.rows) {
+    row.start = moved[at(row.start)];
+    row.end = moved[at(row.end)];
+    row.target = moved[at(row.target)];
+  }
+  code.instructions = std::move(split);
+}
+
 void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of) {
   flow.ins = code.instructions;
   const size_t n = flow.ins.size();
@@ -150,6 +227,7 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
   }
   for (size_t i = 0; i < n; ++i) flow.ins[i].op = plain(flow.ins[i].op);
   join_value_jumps(flow);
+  if (code.version >= 312) join_backward_jumps(flow, *row_of);
   for (size_t i = 0; i < n; ++i) {
     Instruction& in = flow.ins[i];
     switch (in.op) {
@@ -177,23 +255,20 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
         in.op = Op::NOP;
         flow.hidden[i] = 1;
         break;
-      case Op::FOR_ITER:
-      case Op::BEFORE_WITH:
-      case Op::BEFORE_ASYNC_WITH:
-        if (in.op == Op::FOR_ITER) {
-          (*leaders)[i] = 1;
-          // 3.12 and later drop the iterator behind the loop; here it is not on the stack there.
-          int end = in.target;
-          if (end >= 0 && flow.ins[at(end)].op == Op::END_FOR) {
+      case Op::FOR_ITER: {
+        (*leaders)[i] = 1;
+        // 3.12 and later drop the iterator behind the loop; here it is not on the stack there.
+        int end = in.target;
+        if (end >= 0 && flow.ins[at(end)].op == Op::END_FOR) {
+          flow.ins[at(end)].op = Op::NOP;
+          flow.hidden[at(end)] = 1;
+          if (code.version >= 313 && at(++end) < n && flow.ins[at(end)].op == Op::POP_TOP) {
             flow.ins[at(end)].op = Op::NOP;
             flow.hidden[at(end)] = 1;
-            if (code.version >= 313 && at(++end) < n && flow.ins[at(end)].op == Op::POP_TOP) {
-              flow.ins[at(end)].op = Op::NOP;
-              flow.hidden[at(end)] = 1;
-            }
           }
         }
         break;
+      }
       default:
         break;
     }
@@ -283,6 +358,24 @@ bool behind_return(const Flow& flow, int start) {
   return false;
 }
 
+// Where what compilers add to the end of a class body begins, given its return: `__static_attributes__` and the cell of `__class__`.
+int added_to_class(const bytecode::Code& code, const Flow& flow, int last) {
+  const auto stores = [&](int i, const char* name) {
+    if (i < 1 || flow.ins[at(i)].op != Op::STORE_NAME || flow.ins[at(i)].arg >= code.names.size()) return false;
+    return PyUnicode_CompareWithASCIIString(code.names[flow.ins[at(i)].arg].get(), name) == 0;
+  };
+  int start = last;
+  if (flow.ins[at(last)].op == Op::RETURN_VALUE) {
+    if (stores(last - 1, "__classcell__") && last >= 3) {
+      start = last - 3;
+    } else if (last >= 1 && flow.ins[at(last - 1)].op == Op::LOAD_CONST) {
+      start = last - 1;
+    }
+  }
+  if (code.version >= 313 && stores(start - 1, "__static_attributes__") && flow.ins[at(start - 2)].op == Op::LOAD_CONST) start -= 2;
+  return start;
+}
+
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of) {
@@ -318,13 +411,16 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
   for (int i = n; i-- > 0;) {
     const Instruction& in = flow.ins[at(i)];
     int start = i;
+    if (in.op != Op::RETURN_VALUE && in.op != Op::RETURN_CONST) continue;
+    const int added = never_returns ? added_to_class(code, flow, i) : i;
     if (in.op == Op::RETURN_VALUE) {
-      if (--start < 0 || flow.ins[at(start)].op != Op::LOAD_CONST) continue;
-    } else if (in.op != Op::RETURN_CONST) {
-      continue;
+      if (--start < 0 || (flow.ins[at(start)].op != Op::LOAD_CONST && added > i - 3)) continue;
     }
     const Instruction& load = flow.ins[at(start)];
-    if (load.arg >= code.consts.size() || code.consts[load.arg].get() != Py_None || row_of[at(i)] >= 0 || row_of[at(start)] >= 0) continue;
+    if (load.op == Op::STORE_NAME) {
+      if (row_of[at(i)] >= 0 || row_of[at(start)] >= 0) continue;
+    } else if (load.arg >= code.consts.size() || code.consts[load.arg].get() != Py_None || row_of[at(i)] >= 0 || row_of[at(start)] >= 0)
+      continue;
     if (!never_returns) {
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
@@ -332,8 +428,10 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const bool own_place = (width == 6 || width == 4) && taken.count({p.line, p.column, p.end_column}) == 0;
       if (own_place || p.column < 0 || behind_return(flow, start)) continue;
     }
+    start = std::min(start, added);
     if (end < 0) {
       flow.end = end = start;
+      flow.end_last = i;
       continue;
     }
     Instruction& jump = flow.ins[at(start)];
@@ -388,7 +486,7 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
   for (int i = 0; i < n; ++i) {
     const Instruction& in = flow.ins[at(i)];
     if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS && in.op != Op::RETURN_CONST) || in.position.line < 0) continue;
-    if (flow.end >= 0 && i >= flow.end && i <= flow.end + 1) continue;
+    if (flow.end >= 0 && i >= flow.end && i <= flow.end_last) continue;
     // Behind the copy of a finally block or the call that ends a with statement the position is not the one of the `return`.
     const bool constant =
         in.op == Op::RETURN_VALUE && i > 0 && flow.ins[at(i - 1)].op == Op::LOAD_CONST && same_position(flow.ins[at(i - 1)], in);

@@ -362,7 +362,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     placed_[at(header)] = 0;
     Node* node = node_at(header, *stack);
     closed(exits, 0);
-    const bool repeats_test = code_.version >= 310 && code_.version <= 312;
+    const bool repeats_test = code_.version >= 310;
     bool tested = node->end == End::kCondition && only_nops(node->stmts) && !node->keep && node->test->kind != ExprKind::kExceptionMatch &&
                   std::find(exits.begin(), exits.end(), node->jump) != exits.end() && node->stack.size() == stack->size();
     if (tested && repeats_test && flow_.tested_below[at(head.start)] == 0) {

@@ -110,6 +110,7 @@ class Structurer {
   Expr* comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in);
   bool inlined_comprehension(Node& node);
   void set_annotations(Function* function, Expr* annotations);
+  void keyword_defaults(Function* function, const Expr* values);
   void pop_top(Node& node, const Instruction& in);
 
   Expr* make(ExprKind kind, const Instruction& in) {
@@ -220,6 +221,7 @@ class Structurer {
 bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
 void decompile_function(Session& session, Function& function, CodeKind kind);
+void add_to_signature(Function& function);
 CodeKind kind_of(const bytecode::Code& code);
 Expr* lone_comprehension(Session& session, Function& function);
 std::string utf8(PyObject* text);

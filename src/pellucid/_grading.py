@@ -16,6 +16,7 @@ from pellucid import _recompile
 
 IDENTICAL, EQUAL_FLOW, DIFFERS = 2, 1, 0
 OWN_VERSION = sys.version_info[0] * 100 + sys.version_info[1]
+_NESTED = 0x10  # CO_NESTED
 _OPTIMIZED = 0x01  # CO_OPTIMIZED: set for functions, not for class bodies and modules
 
 Compiled = Any  # a text says what went wrong
@@ -40,43 +41,67 @@ def is_class_body(code: Any) -> bool:
 def request_for(code: Any, source: str, imports: Sequence[str] = ()) -> _recompile.Request:
     """The request that compiles `source` to what should be `code`."""
     name = "" if is_module(code) else code.co_name
-    return _recompile.Request(source, name, code.co_flags, tuple(code.co_freevars), tuple(imports))
+    return _recompile.Request(source, name, code.co_flags, tuple(code.co_freevars), tuple(imports), nested=_is_nested(code))
+
+
+def _is_nested(code: Any) -> bool:
+    """Whether a function stands around a code object. A class body does not say it of itself."""
+    if code.co_flags & _OPTIMIZED:
+        return bool(code.co_flags & _NESTED)
+    return not is_module(code) and any(_is_nested(const) for const in code.co_consts if _is_code(const))
+
+
+def _is_code(const: Any) -> bool:
+    return isinstance(const, (types.CodeType, _bytecode.NeutralCode))
 
 
 def imported_names(code: Any) -> List[str]:
-    """Names that the original's module seems to import at its top: 3.11 and 3.12 compile calls of their functions to a form of its own."""
-    if version_of(code) not in (311, 312):
+    """Names that the original's module seems to import at its top: from 3.11 on calls of their functions compile to a form of its own."""
+    if version_of(code) < 311:
         return []
-    found: Set[str] = set()
+    plain: Set[str] = set()
+    as_methods: Set[str] = set()
     for each in code_objects(code):
-        found.update(_called_plainly(each))
-    return sorted(name for name in found if name.isidentifier())
+        _find_attribute_calls(each, plain, as_methods)
+    # Calls with unpacked arguments look like those of an imported module's functions; any other call of a method tells.
+    return sorted(name for name in plain - as_methods if name.isidentifier())
 
 
 def code_objects(code: Any) -> Iterator[Any]:
     """A code object and those among its constants, to any depth."""
     yield code
     for const in code.co_consts:
-        if isinstance(const, (types.CodeType, _bytecode.NeutralCode)):
+        if _is_code(const):
             yield from code_objects(const)
 
 
-def _called_plainly(code: Any) -> Iterator[str]:
-    instructions = _bytecode.decode(code).instructions
-    attribute_is_method = (lambda arg: False) if version_of(code) == 311 else (lambda arg: arg & 1)
-    slots = None
+def _find_attribute_calls(code: Any, plain: Set[str], as_methods: Set[str]) -> None:
+    """Names whose attributes are called: as plain values, and as methods."""
+    version = version_of(code)
+    decoded = _bytecode.decode(code)
+    instructions, slots = decoded.instructions, decoded.localsplus_names
     for index in range(1, len(instructions)):
         attribute, name = instructions[index], instructions[index - 1]
-        if attribute.op != "LOAD_ATTR" or attribute_is_method(attribute.arg):
+        is_method = attribute.op == "LOAD_METHOD" or version >= 312 and attribute.arg & 1
+        if attribute.op not in ("LOAD_ATTR", "LOAD_METHOD"):
             continue
-        if name.op == "LOAD_GLOBAL" and name.arg & 1:
-            yield code.co_names[name.arg >> 1]
-        elif index > 1 and instructions[index - 2].op == "PUSH_NULL":
-            if name.op == "LOAD_NAME":
-                yield code.co_names[name.arg]
-            elif name.op in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF"):
-                slots = slots or _bytecode.decode(code).localsplus_names
-                yield slots[name.arg]
+        if name.op == "LOAD_GLOBAL":
+            text = code.co_names[name.arg >> 1]
+        elif name.op == "LOAD_NAME":
+            text = code.co_names[name.arg]
+        elif name.op in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF"):
+            text = slots[name.arg]
+        elif name.op in ("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST"):
+            text = slots[name.arg & 15]
+        else:
+            continue
+        if is_method:
+            as_methods.add(text)
+        elif version >= 313:
+            called = index + 1 < len(instructions) and instructions[index + 1].op == "PUSH_NULL"
+            plain.update([text] if called else [])
+        elif name.op == "LOAD_GLOBAL" and name.arg & 1 or index > 1 and instructions[index - 2].op == "PUSH_NULL":
+            plain.add(text)
 
 
 class Compiler:

@@ -30,6 +30,13 @@ class Request(NamedTuple):
     imports: Tuple[str, ...] = ()  # modules that the original's module imports at its top
     filename: str = "<decompiled>"
 
+    nested: bool = False  # a function stands around it
+
+    @property
+    def stands_in_function(self) -> bool:
+        """Whether a function is put around it: to give it variables, or to make functions nested."""
+        return self.nested or bool(self.freevars)
+
 
 def compile_request(request: Request) -> types.CodeType:
     """The wanted code object. Raises what compiling raises, and LookupError where none of that name comes out."""
@@ -39,10 +46,10 @@ def compile_request(request: Request) -> types.CodeType:
         if not request.name:
             return compile(request.source, request.filename, "exec", flags, True)
         tree: Any = request.source
-        if request.freevars or request.imports:
+        if request.stands_in_function or request.imports:
             tree = _with_context(ast.parse(request.source, request.filename), request)
         module = compile(tree, request.filename, "exec", flags, True)
-    if request.freevars:
+    if request.stands_in_function:
         module = next(const for const in module.co_consts if isinstance(const, types.CodeType))
     found = _find(module, request.name)
     if found is None:
@@ -52,10 +59,10 @@ def compile_request(request: Request) -> types.CodeType:
 
 def _with_context(tree: ast.Module, request: Request) -> ast.Module:
     body: List[ast.stmt] = tree.body
-    if request.freevars:
-        names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars]
+    if request.stands_in_function:
         around: Any = ast.parse("def around():\n    pass").body[0]
-        around.body = [ast.Assign(names, ast.Constant(None)), *body]
+        names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars]
+        around.body = [ast.Assign(names, ast.Constant(None)), *body] if names else body
         body = [around]
     if request.imports:
         body = [ast.Import([ast.alias(name, None) for name in request.imports]), *body]
