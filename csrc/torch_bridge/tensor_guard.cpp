@@ -50,6 +50,20 @@ struct Peek : c10::TensorImpl {  // never instantiated: a derived class may name
   size_t word_of(const void* member) const {  // of the tail; anything else gives no index of it
     return static_cast<size_t>(static_cast<const char*>(member) - (reinterpret_cast<const char*>(this) + kTail)) / sizeof(uint64_t);
   }
+  const char* head() const { return reinterpret_cast<const char*>(&sizes_and_strides_); }
+  const char* meta_and_keys() const { return reinterpret_cast<const char*>(&data_type_); }
+  bool head_is_rank_and_sizes() const {
+    uint64_t words[4];
+    std::memcpy(words, head(), sizeof words);
+    for (size_t i = 0; i < rank(); i++) {
+      if (rank() > 3 || words[1 + i] != static_cast<uint64_t>(sizes_data()[i])) return false;
+    }
+    return words[0] == rank();
+  }
+  // The contiguity flag is part of the meta word. It fixes the strides but for dimensions of less than two.
+  bool sizes_suffice() const {
+    return rank() <= 3 && is_contiguous_ && std::all_of(sizes_data(), sizes_data() + rank(), [](int64_t size) { return size >= 2; });
+  }
   bool dims_inside() const { return rank() == 0 || (word_of(sizes_data()) < 16 && word_of(strides_data()) < 16); }
   bool tail_covers_all() const {
     size_t first = word_of(&sizes_and_strides_), meta = word_of(&data_type_), keys = word_of(&key_set_);
@@ -60,6 +74,10 @@ struct Peek : c10::TensorImpl {  // never instantiated: a derived class may name
   }
   void tail(TensorSpec& spec) const {
     spec.dims_inside = dims_inside();
+    spec.sizes_suffice = sizes_suffice();
+    std::fill(spec.head_mask, spec.head_mask + std::min<size_t>(rank() + 1, 4), ~uint64_t{0});
+    std::memcpy(spec.head, head(), sizeof spec.head);
+    for (size_t i = 0; i < 4; i++) spec.head[i] &= spec.head_mask[i];
     spec.mask[word_of(&sizes_and_strides_)] = spec.mask[word_of(&key_set_)] = ~uint64_t{0};
     spec.mask[word_of(&data_type_)] = meta_mask();
     for (size_t i = 0; spec.dims_inside && i < rank(); i++) {
@@ -122,37 +140,48 @@ template <class Words>
 [[gnu::always_inline]] inline bool match_run(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
   constexpr size_t kAtOnce = 8;
   constexpr size_t kMany = 32;  // as many look at their own tangents for the price of asking whether there can be any
-  bool tangents = count < kMany, asked = tangents;
+  const bool tangents = count < kMany || tangents_may_exist();
+  const Words16 meta_and_keys_mask = {g_meta_mask, ~uint64_t{0}};
   for (size_t i = 0; i < count;) {
     Words difference = {};
+    Words32 head_difference = {};
+    Words16 meta_difference = {};
     uint64_t other = 0;
     for (const size_t end = std::min(count, i + kAtOnce); i < end; i++) {
       const TensorSpec& spec = *specs[i];
       if (Py_TYPE(objects[i]) != spec.type) return false;
-      const auto* impl = reinterpret_cast<const char*>(impl_of(objects[i]));
-#pragma GCC unroll 8
-      for (size_t at = 0; at < sizeof spec.mask; at += sizeof(Words)) {
-        Words is, image, mask;
-        std::memcpy(&is, impl + Peek::kTail + at, sizeof is);
-        std::memcpy(&image, reinterpret_cast<const char*>(spec.image) + at, sizeof image);
-        std::memcpy(&mask, reinterpret_cast<const char*>(spec.mask) + at, sizeof mask);
-        difference |= (is ^ image) & mask;
-      }
       const Peek* p = Peek::of(impl_of(objects[i]));
-      if (__builtin_expect(!spec.dims_inside, 0) && (p->rank() != spec.rank || !same_dims(p->sizes_data(), p->strides_data(), spec)))
-        return false;
+      if (spec.sizes_suffice) {
+        Words32 is, expected, mask;
+        std::memcpy(&is, p->head(), sizeof is);
+        std::memcpy(&expected, spec.head, sizeof expected);
+        std::memcpy(&mask, spec.head_mask, sizeof mask);
+        head_difference |= (is ^ expected) & mask;
+        Words16 words, expected_words;
+        std::memcpy(&words, p->meta_and_keys(), sizeof words);
+        std::memcpy(&expected_words, &spec.meta, sizeof expected_words);
+        meta_difference |= (words ^ expected_words) & meta_and_keys_mask;
+      } else {
+#pragma GCC unroll 8
+        for (size_t at = 0; at < sizeof spec.mask; at += sizeof(Words)) {
+          Words is, image, mask;
+          std::memcpy(&is, reinterpret_cast<const char*>(p) + Peek::kTail + at, sizeof is);
+          std::memcpy(&image, reinterpret_cast<const char*>(spec.image) + at, sizeof image);
+          std::memcpy(&mask, reinterpret_cast<const char*>(spec.mask) + at, sizeof mask);
+          difference |= (is ^ image) & mask;
+        }
+        if (!spec.dims_inside && (p->rank() != spec.rank || !same_dims(p->sizes_data(), p->strides_data(), spec))) return false;
+      }
       const AutogradMeta* meta = p->autograd_raw();
       if (meta == nullptr) {
         other |= spec.requires_grad;
       } else {
         other |= (meta->requires_grad_ || meta->grad_fn_) != spec.requires_grad;
-        if (__builtin_expect(!asked, 0)) {
-          tangents = tangents_may_exist();
-          asked = true;
-        }
         if (tangents && has_tangent(meta)) return false;
       }
     }
+    for (size_t k = 0; k < 4; k++) other |= head_difference[k];
+    for (size_t k = 0; k < 2; k++) other |= meta_difference[k];
     for (size_t k = 0; k < sizeof(Words) / sizeof(uint64_t); k++) other |= difference[k];
     if (other != 0) return false;
   }
@@ -215,7 +244,7 @@ bool layout_as_expected() {
     const Peek* p = Peek::of(impl);
     if (static_cast<const void*>(p->autograd_raw()) != static_cast<const void*>(impl->autograd_meta())) return false;
     if (p->rank() != static_cast<size_t>(impl->dim()) || p->sizes_data() != impl->sizes().data()) return false;
-    if (p->keys() != impl->key_set().raw_repr() || !p->tail_covers_all() || !p->dims_inside()) return false;
+    if (p->keys() != impl->key_set().raw_repr() || !p->tail_covers_all() || !p->dims_inside() || !p->head_is_rank_and_sizes()) return false;
   }
   if (Peek::of(at::empty({1, 1, 1, 1, 1, 1}).unsafeGetTensorImpl())->dims_inside()) return false;
   const Peek *a = Peek::of(plain.unsafeGetTensorImpl()), *b = Peek::of(grad.unsafeGetTensorImpl());

@@ -16,7 +16,10 @@ struct TensorSpec {
   uint64_t keys;       // dispatch key set
   uint32_t rank;
   bool requires_grad;
-  bool dims_inside;  // sizes and strides lie in the tensor itself, so the words below cover them
+  bool dims_inside;    // sizes and strides lie in the tensor itself, so `image` covers them
+  bool sizes_suffice;  // contiguous with two or more in each of at most three dimensions: `head`, meta and keys say all, strides follow
+  // Rank and sizes as they stand in a TensorImpl, and which of their bits count.
+  alignas(32) uint64_t head[4], head_mask[4];
   // The last words of a TensorImpl of this kind: rank, sizes, strides, meta and keys, and which of their bits count.
   alignas(64) uint64_t image[16], mask[16];
   int64_t dims[1];  // sizes, then strides: 2 * rank values follow

@@ -29,6 +29,13 @@ VARIANTS = {
     "transposed": lambda: torch.ones(3, 2).t(),
     "rank 1": lambda: torch.ones(6),
     "rank 0": lambda: torch.tensor(1.0),
+    "rank 1, one": lambda: torch.ones(1),
+    "rank 3": lambda: torch.ones(2, 3, 4),
+    "rank 3, last differs": lambda: torch.ones(2, 3, 5),
+    "rank 3, permuted": lambda: torch.ones(2, 4, 3).transpose(1, 2),
+    "some columns": lambda: torch.ones(2, 6)[:, :3],
+    "every second column": lambda: torch.ones(2, 6)[:, ::2],
+    "restrided": lambda: torch.ones(3, 3).as_strided_((2, 3), (2, 1)),
     "rank 4": lambda: torch.ones(1, 2, 3, 4),
     "channels last": lambda: torch.ones(1, 2, 3, 4).to(memory_format=torch.channels_last),
     "rank 7": lambda: torch.ones(1, 2, 1, 2, 1, 2, 1),
@@ -105,6 +112,9 @@ def test_in_a_run_of_tensors_each_counts(how, count):
 
 
 SAME = {
+    "of another rank before": lambda: torch.ones(2, 3, 1).squeeze_(2),
+    "of other sizes before": lambda: torch.ones(7, 8, 9).resize_(2, 3).fill_(1),
+    "transposed twice": lambda: torch.ones(2, 3).t_().t_(),
     "detached": lambda: torch.ones(2, 3, requires_grad=True).detach(),
     ".data": lambda: torch.nn.Parameter(torch.ones(2, 3)).data,
     "view": lambda: torch.ones(6).view(2, 3),
