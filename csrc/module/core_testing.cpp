@@ -9,6 +9,7 @@
 #include "module/core_call.h"
 #include "module/core_capture.h"
 #include "py/ref.h"
+#include "torch_bridge/graph_call.h"
 
 namespace pellucid::module {
 
@@ -155,7 +156,7 @@ bool ready_prepared_type() {
   prepared_type.tp_traverse = prepared_traverse;
   prepared_type.tp_clear = prepared_clear;
   prepared_type.tp_doc = "Returns the same outputs for any arguments.";
-  return PyType_Ready(&prepared_type) == 0;
+  return PyType_Ready(&prepared_type) == 0 && PyDict_SetItemString(prepared_type.tp_dict, bridge::kBorrowsInputs, Py_True) == 0;
 }
 
 PyMethodDef methods[] = {

@@ -20,7 +20,7 @@ struct GraphCall {
   const std::vector<guard::InputRun>* runs;
   PyObject* const* block;
   size_t block_size, inputs;  // of the runs
-  bool hold_inputs;           // some are not held by the caller
+  bool hold_inputs;           // some are not held by the caller, and the callee may outlive them
 };
 
 constexpr size_t kOnStack = 1024;
@@ -46,7 +46,7 @@ PyObject* call_graph(GraphCall* graph, PyObject* const* arguments, size_t nargsf
 }
 
 // The inputs as the guard program left them, in one array: those of the frame, those of the block. They are held where only what the
-// guards verified does, which others may change while the graph runs.
+// guards verified does, which others may change while the graph runs, and the callee relies on its caller.
 class Gathered {
  public:
   Gathered(const GraphCall& graph, const guard::FrameView& frame, PyObject** into)
@@ -213,9 +213,27 @@ PyObject* call_graph_on_frame(PyObject* graph_call, const guard::FrameView& fram
 
 void set_graph_call_hook(const cpython::HookApi* api) { hook = api; }
 
+namespace {
+
+// A Python function's frame has references of its own before anything else runs. Other callables are taken to rely on their caller's.
+// -1 with an exception set.
+int takes_own_references(PyObject* callable) {
+  PyObject* function = PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable;
+  if (PyFunction_Check(function)) return 1;
+  py::Ref says = py::Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(callable)), kBorrowsInputs));
+  if (says) return says.get() == Py_True;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+}  // namespace
+
 py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state) {
   PyTypeObject* type = graph_call_type();
   if (!type) return {};
+  const int self_reliant = takes_own_references(callable);
+  if (self_reliant < 0) return {};
   auto* made = PyObject_GC_New(GraphCall, type);
   if (!made) return {};
   made->vectorcall = call;
@@ -233,6 +251,7 @@ py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, 
     made->inputs += run.count;
     made->hold_inputs = made->hold_inputs || !run.local;
   }
+  made->hold_inputs = made->hold_inputs && !self_reliant;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
   return py::Ref::steal(reinterpret_cast<PyObject*>(made));
 }

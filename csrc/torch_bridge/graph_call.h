@@ -29,6 +29,10 @@ class PinnedBlock {
   PinnedBlock* outer_;
 };
 
+// A callable whose class has this attribute true takes references to the inputs that it needs before it runs Python code or lets go of
+// the GIL, if it needs any: the caller then takes none. Looked up once, when the graph is captured.
+inline constexpr const char* kBorrowsInputs = "pellucid_borrows_inputs";
+
 // `program` must outlive the result's calls: both belong to one cache entry. Null with a Python exception set.
 py::Ref make_graph_call(PyObject* callable, const guard::GuardProgram* program, bool changes_state);
 

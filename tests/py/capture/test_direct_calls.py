@@ -205,6 +205,63 @@ def test_items_of_a_list_live_while_the_graph_runs():
     assert alive == [[True, True]] * 3
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((3,), 2.0))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+@pytest.mark.parametrize("make", [lambda run: run, lambda run: Method(run).run], ids=["function", "method"])
+def test_a_function_s_frame_holds_the_parameters(make):
+    module = Scaled()
+
+    def run(x, weight):
+        module.weight = torch.nn.Parameter(torch.full((3,), 4.0))  # nobody else holds the old one
+        gc.collect()
+        return (x * weight,)
+
+    compiled = pellucid.optimize(module, backend=lambda gm, inputs: make(run))
+    for expected in (2.0, 4.0, 4.0):
+        torch.testing.assert_close(compiled(X), X * expected)
+
+
+class Method:
+    def __init__(self, function):
+        self.function = function
+
+    def run(self, *inputs):
+        return self.function(*inputs)
+
+
+class Relies:
+    """Not a function, so its arguments are held for it."""
+
+    def __init__(self):
+        self.counts = []
+
+    def __call__(self, *inputs):
+        self.counts.append([sys.getrefcount(each) for each in inputs])
+        return (X,)
+
+
+class Borrows(Relies):
+    pellucid_borrows_inputs = True
+
+
+def test_who_borrows_its_inputs_is_lent_them():
+    counts = []
+    for backend in (Relies(), Borrows()):
+        compiled = pellucid.optimize(Scaled(), backend=lambda gm, inputs, backend=backend: backend)
+        for _ in range(3):
+            compiled(X)
+        assert backend.counts[1] == backend.counts[2]
+        counts.append(sum(backend.counts[-1]))
+    assert counts[0] == counts[1] + 2  # each of the two inputs once
+
+
 def test_a_call_within_the_graph_s_call_has_its_own_arguments():
     depth = []
 
