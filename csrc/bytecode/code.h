@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bytecode/op.h"
@@ -37,9 +38,10 @@ struct Code {
   int version = 0;  // 308 to 313: which tables the opcodes follow
   std::vector<Instruction> instructions;
   std::vector<ExceptionRow> rows;
-  std::vector<py::Ref> consts;            // co_consts
-  std::vector<py::Ref> names;             // co_names
-  std::vector<py::Ref> localsplus_names;  // in the order of the frame's fast locals (3.11+: LOAD_FAST and LOAD_DEREF index it)
+  std::vector<std::pair<int32_t, int32_t>> set_ups;  // up to 3.10: SETUP_FINALLY and its kin, each with its handler
+  std::vector<py::Ref> consts;                       // co_consts
+  std::vector<py::Ref> names;                        // co_names
+  std::vector<py::Ref> localsplus_names;             // in the order of the frame's fast locals (3.11+: LOAD_FAST and LOAD_DEREF index it)
   std::vector<LocalKind> localsplus_kinds;
   std::vector<bool> localsplus_hidden;  // 3.12: variables of inlined comprehensions that locals() does not show; empty when there are none
   int argcount = 0, posonly = 0, kwonly = 0, flags = 0, firstlineno = 0, stacksize = 0;

@@ -36,8 +36,10 @@ class BlockFinder {
       if (!walk(index)) return false;
     }
     make_rows();
-    for (Instruction& instruction : code_.instructions) {
+    for (size_t i = 0; i < n; ++i) {
+      Instruction& instruction = code_.instructions[i];
       if (sets_up_block(instruction.op)) {
+        code_.set_ups.emplace_back(static_cast<int32_t>(i), instruction.target);
         instruction.target = -1;
         instruction.arg = 0;
       }
@@ -110,6 +112,7 @@ class BlockFinder {
 
 bool decode_blocks(const Tables& tables, Code& out) {
   out.rows.clear();
+  out.set_ups.clear();
   return out.instructions.empty() || BlockFinder(tables, out).run();
 }
 

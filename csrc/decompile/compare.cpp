@@ -125,7 +125,7 @@ class Comparer {
     if (!bytecode::decode(original, a) || !bytecode::decode(again, b)) return false;
     *grade = Grade::kDiffers;
     const std::string qualname = utf8(a.qualname.get());
-    std::string problem = different_heads(a, b, depth);
+    std::string problem = different_heads(a, b);
     if (!problem.empty()) {
       note(&flow_difference_, qualname, problem);
     } else {
@@ -153,7 +153,7 @@ class Comparer {
     if (where->empty()) *where = qualname + ": " + problem;
   }
 
-  std::string different_heads(const Code& a, const Code& b, int depth) const {
+  std::string different_heads(const Code& a, const Code& b) const {
     if (a.version != b.version) return "versions " + std::to_string(a.version) + " and " + std::to_string(b.version);
     if (a.argcount != b.argcount || a.posonly != b.posonly || a.kwonly != b.kwonly) return "numbers of arguments";
     int ignored = kNoFree;

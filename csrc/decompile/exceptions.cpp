@@ -89,6 +89,10 @@ bool Structurer::is_exit(int block) const {
 
 // The block at which execution goes on when the code that `region` guards ends normally: it stands behind all of that code.
 int Structurer::normal_end(int region, int block, size_t depth) {
+  if (flow_.regions[at(region)].shared) {
+    const int known = flow_.regions[at(region)].end;
+    return known >= 0 && flow_.blocks[at(known)].reachable ? known : -1;
+  }
   int last = block, end = -1;
   const bool cold = flow_.blocks[at(block)].cold;
   const std::vector<std::pair<int, int>> edges = leaving_edges(region, block);
@@ -341,7 +345,7 @@ int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, in
   made->at = &flow_.ins[at(flow_.blocks[at(block)].start)];
   made->order = ++clock_;
   int end = normal_end(region, block, stack->size());
-  if (end >= 0 && is_exit(end)) {  // `return` of a constant at the end of the body, or behind the statement
+  if (end >= 0 && !r.shared && is_exit(end)) {  // `return` of a constant at the end of the body, or behind the statement
     const int line = flow_.ins[at(flow_.blocks[at(end)].end - 1)].position.line;
     const int final_line = flow_.ins[at(flow_.blocks[at(r.handler)].end - 1)].position.line;
     if (line >= 0 && line < final_line && flow_.blocks[at(end)].in_edges == 1) end = -1;
@@ -355,7 +359,7 @@ int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, in
   handler_stack.push_back(make(ExprKind::kException, *made->at));
   made->final = sequence(r.handler, handler_stack, -1, own, &ignored);
   strip_handler(made->final, false);
-  strip_finally(made->body, region, made->final);
+  strip_finally(made->body, region, r.shared ? Stmts{} : made->final);
   out->push_back(made);
   if (end >= 0) {
     Stmt* mark = arena_.stmt(StmtKind::kLeave);
@@ -434,7 +438,8 @@ void Structurer::settle(Stmts& body) {
       continue;
     }
     if (i == 0 || !is_leave(body[i], "after finally")) continue;
-    strip_copy(body, i, body[i - 1]->final);
+    const bool shared = flow_.regions[at(body[i]->number)].shared;
+    strip_copy(body, i, shared ? Stmts{} : body[i - 1]->final);
   }
 }
 

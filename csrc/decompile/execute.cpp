@@ -460,6 +460,8 @@ void Structurer::execute(Node& node, int index) {
     case Op::GEN_START:
     case Op::JUMP_ABSOLUTE:
     case Op::TO_BOOL:
+    case Op::SETUP_FINALLY:
+    case Op::BEGIN_FINALLY:
       return;
     case Op::LOAD_CONST:
       if (in.arg >= code_.consts.size()) no_form("a constant out of range");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "decompile/old_handlers.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -314,6 +315,7 @@ Expr* Structurer::lambda_result(const Stmts& body) {
 void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
   split_pairs(function.code);
+  raise_old_handlers(function.code);
   Structurer structurer(session, function, kind);
   structurer.run();
   function.instructions = structurer.take_instructions();

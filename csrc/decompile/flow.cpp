@@ -7,6 +7,7 @@
 
 #include "bytecode/effects.h"
 #include "decompile/ast.h"
+#include "decompile/old_handlers.h"
 
 namespace pellucid::decompile {
 namespace {
@@ -15,7 +16,7 @@ size_t at(int index) { return static_cast<size_t>(index); }
 
 bool ends_flow(Op op) {
   return op == Op::JUMP_ABSOLUTE || op == Op::RETURN_VALUE || op == Op::RETURN_CONST || op == Op::RAISE_VARARGS || op == Op::RERAISE ||
-         op == Op::INTERPRETER_EXIT;
+         op == Op::INTERPRETER_EXIT || op == Op::END_FINALLY;
 }
 
 class Builder {
@@ -24,6 +25,7 @@ class Builder {
 
   void build() {
     if (code_.instructions.empty()) no_form("no instructions");
+    depths_ = depths_of(code_);
     normalize(code_, flow_, &leaders_, &row_of_);
     merge_ends(code_, flow_, row_of_);
     if (flow_.end >= 0) leaders_[at(flow_.end)] = 1;
@@ -31,8 +33,8 @@ class Builder {
     for (int i = 0; i < size(); ++i) {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
-    merge_before_end(flow_, row_of_, bytecode::stack_depths(code_));
-    merge_exits(flow_, row_of_, bytecode::stack_depths(code_), leaders_);
+    merge_before_end(flow_, row_of_, depths_);
+    merge_exits(flow_, row_of_, depths_, leaders_);
     merge_loop_tests(flow_, row_of_);
     name_regions();
     place_nops();
@@ -64,6 +66,7 @@ class Builder {
         made.handler = row.target;  // an instruction until blocks are made
         made.depth = row.depth;
         made.lasti = row.lasti;
+        made.shared = code_.version == 308;
         flow_.regions.push_back(made);
       } else if (flow_.regions[at(region)].depth != row.depth) {
         no_form("a handler with two stack depths");
@@ -149,7 +152,7 @@ class Builder {
       } else if (ends_flow(in(i).op) || in(i).op == Op::BEFORE_WITH || in(i).op == Op::BEFORE_ASYNC_WITH) {
         leaders_[at(i + 1)] = 1;
       }
-      if (i > 0 && region_of_[at(i)] != region_of_[at(i - 1)]) leaders_[at(i)] = 1;
+      if ((i > 0 && region_of_[at(i)] != region_of_[at(i - 1)]) || in(i).op == Op::BEGIN_FINALLY) leaders_[at(i)] = 1;
     }
     for (const Region& region : flow_.regions) leaders_[at(region.handler)] = 1;
     flow_.block_of.assign(at(n), -1);
@@ -162,13 +165,17 @@ class Builder {
       flow_.blocks.back().end = i + 1;
       flow_.block_of[at(i)] = static_cast<int>(flow_.blocks.size()) - 1;
     }
-    const std::vector<int> depths = bytecode::stack_depths(code_);
     for (size_t b = 0; b < flow_.blocks.size(); ++b) {
       Block& block = flow_.blocks[b];
       const Instruction& last = in(block.end - 1);
       if (!ends_flow(last.op) && b + 1 < flow_.blocks.size()) block.fall = static_cast<int>(b) + 1;
       if (last.target >= 0) (last.op == Op::JUMP_ABSOLUTE ? block.fall : block.jump) = flow_.block_of[at(last.target)];
-      block.depth = depths[at(block.start)];
+      block.depth = depths_[at(block.start)];
+    }
+    for (int i = 0; i < n; ++i) {
+      if (in(i).op == Op::BEGIN_FINALLY && region_of_target_[in(i).arg] >= 0) {
+        flow_.regions[at(region_of_target_[in(i).arg])].end = flow_.block_of[at(i)];
+      }
     }
     for (Region& region : flow_.regions) {
       region.handler = flow_.block_of[at(region.handler)];
@@ -360,6 +367,7 @@ class Builder {
   Flow& flow_;
   std::vector<uint8_t> leaders_;
   std::vector<int> row_of_;
+  std::vector<int> depths_;
   std::vector<int> region_of_target_;
   std::vector<int> region_of_;  // by instruction
   std::vector<int> postorder_;

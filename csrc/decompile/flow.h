@@ -33,6 +33,8 @@ struct Region {  // all that one handler guards
   int parent = -1;
   int level = 0;        // number of parents
   int after_with = -1;  // kWith: the block where execution goes on when the exception was swallowed
+  bool shared = false;  // 3.8: the finally block stands once, not copied to where it is left
+  int end = -1;         // 3.8: the block where what is guarded ends normally
 };
 
 struct Block {
