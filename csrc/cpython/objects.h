@@ -217,7 +217,31 @@ bool visit_keys(PyObject* dict, Visit visit) {
   return true;
 }
 
+// The number is there as soon as it was tried to give the class one; it only counts, and a write to the class only takes it away, where
+// all its bases could be given one too.
 inline uint32_t type_version(PyTypeObject* type) { return type->tp_version_tag; }
+inline uint32_t valid_type_version(PyTypeObject* type) { return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0; }
+
+// Whether all names in the classes of the MRO are exact str: then looking one up compares nothing in Python.
+inline bool has_str_names(PyTypeObject* type) {
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    if (reinterpret_cast<const DictKeys*>(reinterpret_cast<PyDictObject*>(dict)->ma_keys)->kind == 0) return false;
+  }
+  return true;
+}
+
+// The attribute found by walking the MRO.
+template <class Equal>
+Lookup find_in_mro(PyTypeObject* type, Key& key, Equal equal, PyObject** value) {
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+    Lookup found = find_in_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict, key, equal, value);
+    if (found != Lookup::kAbsent) return found;
+  }
+  return Lookup::kAbsent;
+}
 
 // The MRO's attribute, unbound and borrowed; gives the type a version tag if it can have one. Null: none (no exception is left set).
 inline PyObject* type_lookup(PyTypeObject* type, PyObject* name) {

@@ -113,7 +113,10 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
                     name + " has an attribute " + value_text(guard.payload) + " of its own");
     case Kind::kClassAttr: {
       const bool itself = guard.number == 1;
-      PyObject* found = cpython::type_lookup(itself ? reinterpret_cast<PyTypeObject*>(value) : type, guard.payload);
+      cpython::Key key;
+      PyObject* found = nullptr;
+      if (!make_key(guard.payload, key) || !find_in_class(itself ? reinterpret_cast<PyTypeObject*>(value) : type, key, &found))
+        return answer(false, "only Python code could tell " + value_text(guard.payload) + " of the class of " + name);
       return answer(found == guard.expected, (itself ? name : "type(" + name + ")") + "." + value_text(guard.payload) + " is " +
                                                  value_text(found) +
                                                  (guard.expected == nullptr ? " instead of nothing" : ", another object"));

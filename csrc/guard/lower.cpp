@@ -19,19 +19,6 @@ bool is_singleton(PyObject* object) { return object == Py_None || object == Py_T
 
 bool class_can_change(PyObject* object) { return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object); }
 
-// Where a function keeps what it shows under this name; 0: not in a field of its own.
-Py_ssize_t function_field(PyObject* name) {
-  static const std::pair<const char*, size_t> kFields[] = {{"__globals__", offsetof(PyFunctionObject, func_globals)},
-                                                           {"__code__", offsetof(PyFunctionObject, func_code)},
-                                                           {"__defaults__", offsetof(PyFunctionObject, func_defaults)},
-                                                           {"__kwdefaults__", offsetof(PyFunctionObject, func_kwdefaults)},
-                                                           {"__closure__", offsetof(PyFunctionObject, func_closure)}};
-  for (auto [field, offset] : kFields) {
-    if (PyUnicode_CompareWithASCIIString(name, field) == 0) return static_cast<Py_ssize_t>(offset);
-  }
-  return 0;
-}
-
 // A dictionary that the tables can verify.
 bool has_dict_row(const Node& node) {
   return (node.status == Status::kConstant || node.status == Status::kTracked) && PyDict_Check(node.value.get());

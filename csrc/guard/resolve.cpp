@@ -3,6 +3,10 @@
 
 #include <structmember.h>
 
+#include <cstddef>
+#include <utility>
+
+#include "py/collector.h"
 #include "source/plain.h"
 #include "torch_bridge/tensor_guard.h"
 
@@ -21,6 +25,16 @@ bool is_exact_builtin(PyTypeObject* type) {
 }
 
 bool compares_by_identity(PyTypeObject* type) { return type->tp_richcompare == PyBaseObject_Type.tp_richcompare; }
+
+// Whether a descriptor is read by C code that calls nothing of a program's. A member always is; of getters those known to be so:
+// others may call anything (TextIOWrapper.name, type.__doc__).
+bool reads_in_c(PyObject* descriptor, PyObject* object) {
+  if (Py_TYPE(descriptor) == &PyMemberDescr_Type) return true;
+  if (Py_TYPE(descriptor) != &PyGetSetDescr_Type) return false;
+  if (bridge::is_tensor(object)) return !bridge::getters_may_run_python(object);
+  PyTypeObject* type = Py_TYPE(object);
+  return type == &PyFunction_Type || PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type;
+}
 
 bool is_c_function_descriptor(PyTypeObject* type) { return type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type; }
 
@@ -91,6 +105,14 @@ bool make_key(PyObject* object, cpython::Key& key) {
   return true;
 }
 
+bool find_in_class(PyTypeObject* type, cpython::Key& name, PyObject** value) noexcept {
+  if (cpython::has_str_names(type)) {
+    *value = cpython::type_lookup(type, name.object);
+    return true;
+  }
+  return cpython::find_in_mro(type, name, key_equal, value) != cpython::Lookup::kUnsure;
+}
+
 PyObject* class_value(PyObject* raw) {
   if (raw == nullptr) return nullptr;
   if (Py_TYPE(raw) == &PyStaticMethod_Type) {
@@ -140,13 +162,30 @@ bool never_changes(PyObject* base, PyObject* name) {
          (reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member->flags & READONLY) != 0;
 }
 
+Py_ssize_t function_field(PyObject* name) {
+  static const std::pair<const char*, size_t> kFields[] = {{"__globals__", offsetof(PyFunctionObject, func_globals)},
+                                                           {"__code__", offsetof(PyFunctionObject, func_code)},
+                                                           {"__defaults__", offsetof(PyFunctionObject, func_defaults)},
+                                                           {"__kwdefaults__", offsetof(PyFunctionObject, func_kwdefaults)},
+                                                           {"__closure__", offsetof(PyFunctionObject, func_closure)}};
+  for (auto [field, offset] : kFields) {
+    if (PyUnicode_CompareWithASCIIString(name, field) == 0) return static_cast<Py_ssize_t>(offset);
+  }
+  return 0;
+}
+
 py::Ref c_getattr(PyObject* base, PyObject* name) {
-  if (!PyUnicode_CheckExact(name)) return {};
   PyTypeObject* type = Py_TYPE(base);
-  PyObject* descriptor = cpython::type_lookup(type, name);
+  PyObject* descriptor = nullptr;
+  cpython::Key key;
+  if (!PyUnicode_CheckExact(name) || !make_key(name, key) || !find_in_class(type, key, &descriptor)) return {};
   if (descriptor != nullptr && is_c_function_descriptor(Py_TYPE(descriptor)) && (members_first(type) || PyType_Check(base))) {
-    if (bridge::getters_may_run_python(base)) return {};
-    py::Ref keep = py::Ref::share(descriptor);
+    if (Py_ssize_t field = type == &PyFunction_Type ? function_field(name) : 0; field != 0) {  // its getter tells audit hooks
+      PyObject* value = cpython::read_pointer(base, field);
+      return py::Ref::share(value != nullptr ? value : Py_None);
+    }
+    if (!reads_in_c(descriptor, base)) return {};
+    const py::PauseCollector pause;  // getters make objects, and finalizers are Python code
     py::Ref value = py::Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, base, reinterpret_cast<PyObject*>(type)));
     if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();  // an empty slot
     return value;
@@ -154,7 +193,8 @@ py::Ref c_getattr(PyObject* base, PyObject* name) {
   if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) return {};  // a property or another data descriptor
   if (PyType_Check(base)) {
     if (!has_type_getattro(type)) return {};
-    PyObject* raw = cpython::type_lookup(reinterpret_cast<PyTypeObject*>(base), name);
+    PyObject* raw = nullptr;
+    if (!find_in_class(reinterpret_cast<PyTypeObject*>(base), key, &raw)) return {};
     return py::Ref::share(class_value(raw));
   }
   if (!generic_access(type)) return {};
@@ -187,8 +227,12 @@ py::Ref step(const Source* source, PyObject* object, const FrameView& frame) {
       return instance_item(object, source->key);
     case Kind::kAttr:
       return c_getattr(object, source->key);
-    case Kind::kClassAttr:
-      return py::Ref::share(cpython::type_lookup(Py_TYPE(object), source->key));
+    case Kind::kClassAttr: {
+      cpython::Key key;
+      PyObject* value = nullptr;
+      if (!make_key(source->key, key) || !find_in_class(Py_TYPE(object), key, &value)) return {};
+      return py::Ref::share(value);
+    }
     case Kind::kItem:
       return item(object, source->index);
     case Kind::kDictItem:

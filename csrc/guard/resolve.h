@@ -13,9 +13,16 @@ int key_equal(PyObject* left, PyObject* right) noexcept;
 // A key whose hash is known. False with an exception set if hashing it would run Python code.
 bool make_key(PyObject* object, cpython::Key& key);
 
+// What the MRO has under a name (null: nothing), looked up without Python code. False: only Python code could tell.
+bool find_in_class(PyTypeObject* type, cpython::Key& name, PyObject** value) noexcept;
+
 // getattr(base, name) where C code alone serves it: module attributes, type attributes, slots, getters in C, instance dictionaries of
-// types that do not override attribute access. Null without an exception: no such attribute, or not served by C code alone.
+// types that do not override attribute access. Nothing of a program's runs, finalizers neither. Null without an exception: no such
+// attribute, or not served by C code alone.
 py::Ref c_getattr(PyObject* base, PyObject* name);
+
+// Where a function keeps what it shows under this name; 0: not in a field of its own.
+Py_ssize_t function_field(PyObject* name);
 
 // A member of a function, method, property or the like that is fixed when the object is made: __globals__, __self__, fget.
 bool never_changes(PyObject* base, PyObject* name);

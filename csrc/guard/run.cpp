@@ -5,6 +5,7 @@
 
 #include "guard/program.h"
 #include "guard/resolve.h"
+#include "py/collector.h"
 #include "source/plain.h"
 
 namespace pellucid::guard {
@@ -94,7 +95,7 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         break;
       }
       case Op::kLoadClassAttr:
-        loaded = cpython::type_lookup(Py_TYPE(object), keys_[row->argument].object);
+        find_in_class(Py_TYPE(object), keys_[row->argument], &loaded);
         break;
       case Op::kLoadItem:
         loaded = sequence_item(object, row->argument);
@@ -120,6 +121,7 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         loaded = cpython::instance_dict(object);
         if (loaded == nullptr && Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
           // The only allocation a check can make: an instance whose __dict__ nobody asked for yet.
+          const py::PauseCollector pause;
           loaded = PyObject_GenericGetDict(object, nullptr);
           if (loaded != nullptr) owned_.push_back(loaded);
           if (loaded == nullptr) PyErr_Clear();
@@ -185,9 +187,11 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         if (cpython::find_in_instance(object, keys_[row->argument], key_equal, &value) != Lookup::kAbsent) return Answer::kNo;
         continue;
       }
-      case Op::kClassAttrIs:
-        if (cpython::type_lookup(Py_TYPE(object), keys_[row->argument].object) != pointers_[row->destination]) return Answer::kNo;
+      case Op::kClassAttrIs: {
+        PyObject* value = nullptr;
+        if (!find_in_class(Py_TYPE(object), keys_[row->argument], &value) || value != pointers_[row->destination]) return Answer::kNo;
         continue;
+      }
       case Op::kTensors:
         if (!bridge::tensors_match((row->local & 1 ? frame.locals : slots) + row->source, row_specs_.data() + row->argument, row->count)) {
           return Answer::kNo;
@@ -262,6 +266,7 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
 
 // Replaces the error that is set by one that names the guard and has the other as its cause.
 void Program::raise_for(int32_t guard) const {
+  const py::PauseCollector pause;
   PyObject *type, *cause, *traceback;
   PyErr_Fetch(&type, &cause, &traceback);
   PyErr_NormalizeException(&type, &cause, &traceback);
@@ -392,9 +397,10 @@ bool Program::revalidate_dict(size_t index) noexcept {
 bool Program::revalidate_type(size_t index) noexcept {
   PyTypeObject* type = types_[index].type;
   for (Entry& entry : type_expected_[index].entries) {
-    if (!adopt(entry, cpython::type_lookup(type, entry.key.object))) return false;
+    PyObject* value = nullptr;
+    if (!find_in_class(type, entry.key, &value) || !adopt(entry, value)) return false;
   }
-  uint32_t version = cpython::type_version(type);
+  uint32_t version = cpython::valid_type_version(type);
   types_[index].version = version != 0 ? version : kNoVersion;
   return true;
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "py/collector.h"
+
 namespace pellucid::source {
 namespace {
 
@@ -40,6 +42,7 @@ bool all_plain(PyObject* const* items, Py_ssize_t count) {
 }
 
 bool frozenset_equal(PyObject* left, PyObject* right) noexcept {  // small sets: every element of one is in the other
+  const py::PauseCollector pause;                                 // iterators are objects
   if (PySet_GET_SIZE(left) != PySet_GET_SIZE(right)) return false;
   return is_plain(left) && is_plain(right) && c_compare_equal(left, right);
 }
@@ -102,7 +105,9 @@ bool plain_equal(PyObject* left, PyObject* right) noexcept {
     return plain_equal(a->start, b->start) && plain_equal(a->stop, b->stop) && plain_equal(a->step, b->step);
   }
   if (type == &PyFrozenSet_Type) return frozenset_equal(left, right);
-  return is_c_leaf(type) && c_compare_equal(left, right);
+  if (!is_c_leaf(type)) return false;
+  const py::PauseCollector pause;  // a C library may make what objects it likes
+  return c_compare_equal(left, right);
 }
 
 size_t plain_hash(PyObject* object) noexcept {

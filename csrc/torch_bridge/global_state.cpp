@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "cpython/objects.h"
+#include "py/collector.h"
 #include "source/plain.h"
 
 namespace pellucid::bridge {
@@ -188,10 +189,13 @@ bool mode_matches(PyObject* object, const GlobalState::Mode& mode) {
 }
 
 // Kinds of the functorch transforms in force, outermost first. Their C++ header needs one that the wheel lacks, so the C functions of
-// torch._C._functorch are asked; only ever called while a transform is on.
+// torch._C._functorch are asked; only ever called while a transform is on. Guards do this too, so nothing of a program's may run: no
+// import, which is a call of builtins.__import__, and no finalizer.
 std::vector<int> functorch_layers() {
+  const py::PauseCollector pause;
   std::vector<int> kinds;
-  py::Ref module = py::Ref::steal(PyImport_ImportModule("torch._C._functorch"));
+  py::Ref name = py::Ref::steal(PyUnicode_InternFromString("torch._C._functorch"));
+  py::Ref module = name ? py::Ref::steal(PyImport_GetModule(name.get())) : py::Ref();
   py::Ref stack = module ? py::Ref::steal(PyObject_CallMethod(module.get(), "get_interpreter_stack", nullptr)) : py::Ref();
   if (stack && stack.get() == Py_None) return kinds;
   Py_ssize_t count = stack ? PySequence_Size(stack.get()) : -1;
@@ -201,7 +205,7 @@ std::vector<int> functorch_layers() {
     py::Ref number = kind ? py::Ref::steal(PyNumber_Long(kind.get())) : py::Ref();
     kinds.push_back(number ? static_cast<int>(PyLong_AsLong(number.get())) : -1);
   }
-  if (PyErr_Occurred() != nullptr) {
+  if (!module || PyErr_Occurred() != nullptr) {
     PyErr_Clear();
     kinds.push_back(-2);  // equals nothing that was captured without an error
   }

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
@@ -337,7 +338,8 @@ SpecTable::~SpecTable() = default;
 bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
 
 bool getters_may_run_python(PyObject* object) {
-  return THPVariable_Check(object) && (!THPVariable_CheckExact(object) || at::impl::PythonTorchFunctionTLS::stack_len() != 0);
+  return THPVariable_Check(object) && (!THPVariable_CheckExact(object) || at::impl::PythonTorchFunctionTLS::stack_len() != 0 ||
+                                       c10::impl::TorchDispatchModeTLS::stack_len() != 0);
 }
 
 const TensorSpec* SpecTable::add(PyObject* tensor) {

@@ -46,7 +46,7 @@ class SpecTable {
 
 bool is_tensor(PyObject* object);
 
-// Whether reading a C getter of `object` can reach a __torch_function__: that of its class, or a mode's.
+// Whether reading a C getter of `object` can reach a __torch_function__ or __torch_dispatch__: that of its class, or a mode's.
 bool getters_may_run_python(PyObject* object);
 
 // Whether objects[i] is a tensor as specs[i] says, for all i. Any object may be passed. Reads memory only.

@@ -216,7 +216,14 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
       return written->value;
     return t.fail(Reason::unsupported_attribute, "class attribute written in the graph");
   }
+  PyObject* getattribute_name = t.intern("__getattribute__");
+  if (PyObject* hook = _PyType_Lookup(meta, getattribute_name); meta->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+    t.guard_class_attribute(object->source, meta, getattribute_name, hook);
+    if (hook != _PyType_Lookup(&PyType_Type, getattribute_name))
+      return t.fail(Reason::unsupported_attribute, "metaclass with __getattribute__");
+  }
   PyObject* from_meta = _PyType_Lookup(meta, name);
+  if (meta->tp_flags & Py_TPFLAGS_HEAPTYPE) t.guard_class_attribute(object->source, meta, name, from_meta);
   if (from_meta && Py_TYPE(from_meta)->tp_descr_set) {  // data descriptors of the metaclass come first
     if (name_is(name, "__name__") || name_is(name, "__qualname__") || name_is(name, "__module__") || name_is(name, "__doc__")) {
       py::Ref value = py::Ref::steal(PyObject_GetAttr(object->real, name));
@@ -263,6 +270,7 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     }
     return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of class " + cls->tp_name);
   }
+  t.guard_class_attribute(nullptr, cls, name, nullptr);
   if (from_meta) return bind_class_value(t, object, meta, name, from_meta, t.sources().keyed(SourceKind::kClassAttr, object->source, name));
   if (PyObject* hook = _PyType_Lookup(meta, t.intern("__getattr__"))) {
     // Enum defines one on 3.11: it gives members, which a lookup of the real class gives too.

@@ -1,6 +1,7 @@
 // Tensors: attributes that the fake answers, methods as nodes of the graph, Python attributes set on tensors.
 #include <unordered_set>
 
+#include "torch_bridge/tensor_guard.h"
 #include "variables/descriptor.h"
 #include "variables/torch.h"
 #include "variables/torch_types.h"
@@ -53,6 +54,8 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
   if (text == "__class__") return t.known_object(reinterpret_cast<PyObject*>(self->type));
   if (text == "grad" || text == "_grad") {
     if (!self->source) return t.fail(Reason::unsupported_attribute, "grad of a tensor made in the graph");
+    if (bridge::getters_may_run_python(self->real))
+      return t.fail(Reason::unsupported_attribute, "grad of a tensor, where a subclass or a mode answers");
     py::Ref value = py::Ref::steal(PyObject_GetAttr(self->real, name));
     if (!value) return t.raise_python_error();
     return t.lazy(value.get(), t.sources().keyed(source::Kind::kAttr, self->source, name));
