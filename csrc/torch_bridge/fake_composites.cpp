@@ -13,6 +13,7 @@
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/logspace.h>
 #include <ATen/ops/max_pool1d.h>
+#include <ATen/ops/max_pool1d_with_indices.h>
 #include <ATen/ops/nanquantile.h>
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/ones_like.h>
@@ -46,6 +47,9 @@ at::Tensor max_pool1d(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayR
                       at::IntArrayRef dilation, bool ceil_mode) {
   const bool by_hand = x.device().is_cpu() && !(x.requires_grad() && at::GradMode::is_enabled());
   const Below below;
+  if (x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {  // what PyTorch does of a subclass
+    return std::get<0>(at::_ops::max_pool1d_with_indices::call(x, kernel, stride, padding, dilation, ceil_mode));
+  }
   if (!by_hand) return at::_ops::max_pool1d::call(x, kernel, stride, padding, dilation, ceil_mode);
   const bool channels = x.dim() == 2 ? x.size(0) != 0 && x.size(1) != 0 : x.dim() == 3 && x.size(1) != 0 && x.size(2) != 0;
   TORCH_CHECK(channels, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:", x.sizes());
@@ -62,11 +66,11 @@ at::Tensor max_pool1d(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayR
 // With the number of classes given, the CPU code looks at the values only to check them.
 at::Tensor one_hot(const at::Tensor& x, int64_t classes) {
   const Below below;
-  if (classes <= 0 || x.numel() == 0) return at::_ops::one_hot::call(x, classes);
+  if (classes <= 0 || x.sym_numel() == 0) return at::_ops::one_hot::call(x, classes);
   TORCH_CHECK(x.scalar_type() == at::kLong, "one_hot is only applicable to index tensor of type LongTensor.");
-  c10::SmallVector<int64_t, 6> sizes(x.sizes().begin(), x.sizes().end());
-  sizes.push_back(classes);
-  at::Tensor result = at::zeros(sizes, x.options());
+  c10::SymDimVector sizes(x.sym_sizes().begin(), x.sym_sizes().end());
+  sizes.emplace_back(classes);
+  at::Tensor result = at::zeros_symint(sizes, x.options());
   return result.scatter_(-1, x.unsqueeze(-1), 1);
 }
 

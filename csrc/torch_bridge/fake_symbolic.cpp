@@ -12,6 +12,7 @@
 #include "torch_bridge/fake_twin.h"
 #include "torch_bridge/sym_errors.h"
 #include "torch_bridge/sym_rules/rules.h"
+#include "torch_bridge/sym_tensor.h"
 
 namespace pellucid::bridge {
 
@@ -226,14 +227,9 @@ at::Tensor in_symbols(const at::Tensor& at_hints, const Exprs& sizes, const Expr
   const auto sym_strides = to_sym_ints(strides);
   at::Tensor result;
   if (base.defined()) {
-    c10::DispatchKeySet keys(c10::DispatchKey::Meta);
-    if (!base.is_inference()) {
-      keys = keys | c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView) | c10::DispatchKeySet(c10::DispatchKey::AutogradMeta);
-    }
-    result = at::detail::make_tensor<at::TensorImpl>(at::TensorImpl::VIEW, c10::Storage(base.storage()), keys, at_hints.dtype());
-    result.unsafeGetTensorImpl()->set_sizes_and_strides(sym_sizes, sym_strides, to_sym_int(offset));
+    result = symbolic_alias(base, sym_sizes, sym_strides, to_sym_int(offset), at_hints.dtype());
   } else {
-    result = at::detail::empty_strided_symint_meta(sym_sizes, sym_strides, at_hints.scalar_type());
+    result = symbolic_tensor(sym_sizes, sym_strides, at_hints.scalar_type());
   }
   auto* impl = result.unsafeGetTensorImpl();
   if (at_hints.is_conj()) impl->_set_conj(true);
@@ -243,11 +239,31 @@ at::Tensor in_symbols(const at::Tensor& at_hints, const Exprs& sizes, const Expr
   return result;
 }
 
+// An argument that the operator may have given other sizes and strides takes them on, and the room that they need.
+void take_geometry(sym_rules::Call& call, const Geometry& geometry, const at::Tensor& at_hints, const at::Tensor& original) {
+  const Exprs& strides = *geometry.strides;
+  const Expr offset = geometry.offset != nullptr ? geometry.offset : call.offset(original);
+  if (geometry.sizes == call.sizes(original) && strides == call.strides(original) && offset == call.offset(original)) return;
+  check_at_hints(call.op(), strides, at_hints.strides(), "strides");
+  const int64_t concrete_offset = at_hints.storage_offset();
+  check_at_hints(call.op(), {offset}, concrete_offset, "a storage offset");
+  auto* storage = original.storage().unsafeGetStorageImpl();
+  Expr last = offset;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    last = call.build().add(last, call.build().mul(strides[i], call.build().sub(geometry.sizes[i], call.constant(1))));
+  }
+  const Expr room = call.build().scale(call.build().add(last, call.constant(1)), static_cast<int64_t>(original.itemsize()));
+  const Expr had = to_expr(storage->sym_nbytes(), call.env());
+  if (room->hint.known() && had->hint.known() && room->hint.integer > had->hint.integer) storage->set_nbytes(to_sym_int(room));
+  original.unsafeGetTensorImpl()->set_sizes_and_strides(to_sym_ints(geometry.sizes), to_sym_ints(strides), to_sym_int(offset));
+}
+
 // Replaces a result at the hints. False: the rule does not say enough about it.
 bool replace_result(sym_rules::Call& call, const Geometry& geometry, const AtHints& at_hints, at::Tensor& result) {
   if (!result.defined()) return true;
   check_at_hints(call.op(), geometry.sizes, result.sizes(), "sizes");
   if (at::Tensor original = at_hints.original_of(result); original.defined()) {
+    if (geometry.strides) take_geometry(call, geometry, result, original);
     result = std::move(original);
     return true;
   }
@@ -342,7 +358,7 @@ bool run_at_hints(const c10::OperatorHandle& op, Stack* stack, size_t base) {
 }
 
 at::Tensor symbolic_fake(const at::Tensor& real, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
-  at::Tensor fake = at::detail::empty_strided_symint_meta(sizes, strides, real.scalar_type());
+  at::Tensor fake = symbolic_tensor(sizes, strides, real.scalar_type());
   make_fake(fake.unsafeGetTensorImpl(), real.device(), true);
   return fake;
 }

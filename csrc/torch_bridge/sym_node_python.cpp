@@ -7,6 +7,7 @@
 #include "torch_bridge/sym_binding.h"
 #include "torch_bridge/sym_errors.h"
 #include "torch_bridge/sym_node_impl.h"
+#include "torch_bridge/sym_tensor.h"
 
 namespace pellucid::bridge {
 namespace {
@@ -266,6 +267,9 @@ bool bind_sym_nodes(PyObject* module) {
     wrapped.def("engine_number", engine_number, "engine_number(node): the expression of a SymNode as a capsule.");
     wrapped.def("symbolic_fake", fake_with_sizes,
                 "symbolic_fake(tensor, sizes, strides): a fake of the tensor's dtype and device with symbolic sizes and strides.");
+    wrapped.def(
+        "specialize_sizes", set_specializing,
+        "specialize_sizes(on): whether sizes become ints where PyTorch's C++ asks for them so, on this thread; what it was before.");
     return true;
   } catch (py11::error_already_set& error) {
     error.restore();

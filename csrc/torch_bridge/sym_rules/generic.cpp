@@ -18,6 +18,18 @@ std::vector<Geometry> in_place(Call& call) {
   return {Geometry{self, call.strides(call.tensor(0)), call.offset(call.tensor(0))}};
 }
 
+bool is_written(const c10::Argument& argument) { return argument.alias_info() != nullptr && argument.alias_info()->isWrite(); }
+
+}  // namespace
+
+std::vector<Geometry> pointwise(Call& call) {
+  Exprs sizes;
+  for (size_t i = 0; i < call.count(); ++i) {
+    if (call.has_tensor(i)) sizes = call.broadcast(sizes, call.sizes(i));
+  }
+  return std::vector<Geometry>(call.results().size(), Geometry{sizes, std::nullopt, nullptr});
+}
+
 std::vector<Geometry> reduction(Call& call) {
   const Exprs sizes = call.sizes(0);
   const int dim_at = call.find("dim");
@@ -43,18 +55,6 @@ std::vector<Geometry> reduction(Call& call) {
     }
   }
   return std::vector<Geometry>(call.results().size(), Geometry{result, std::nullopt, nullptr});
-}
-
-bool is_written(const c10::Argument& argument) { return argument.alias_info() != nullptr && argument.alias_info()->isWrite(); }
-
-}  // namespace
-
-std::vector<Geometry> pointwise(Call& call) {
-  Exprs sizes;
-  for (size_t i = 0; i < call.count(); ++i) {
-    if (call.has_tensor(i)) sizes = call.broadcast(sizes, call.sizes(i));
-  }
-  return std::vector<Geometry>(call.results().size(), Geometry{sizes, std::nullopt, nullptr});
 }
 
 std::vector<Geometry> same_as_first(Call& call) { return call.one(call.sizes(0)); }

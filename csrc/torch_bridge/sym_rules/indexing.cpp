@@ -106,6 +106,44 @@ std::vector<Geometry> topk(Call& call) {
 
 std::vector<Geometry> masked_fill(Call& call) { return call.one(call.broadcast(call.sizes(0), call.sizes(1))); }
 
+// Segments of a dimension, as many as there are lengths, or offsets but one.
+std::vector<Geometry> segment_reduce(Call& call) {
+  const Exprs data = call.sizes(0);
+  const size_t axis = call.dim(5, data.size());
+  const bool by_lengths = call.has_tensor(2);
+  if (!by_lengths && !call.has_tensor(4)) return {};
+  Exprs sizes = call.sizes(by_lengths ? 2 : 4);
+  if (!by_lengths) sizes.back() = call.build().sub(sizes.back(), call.constant(1));
+  sizes.append(data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
+  return call.one(std::move(sizes));
+}
+
+std::vector<Geometry> multinomial(Call& call) {
+  Exprs sizes = call.sizes(0);
+  sizes.back() = call.integer(1);
+  return call.one(std::move(sizes));
+}
+
+std::vector<Geometry> nonzero_static(Call& call) {
+  return call.one({call.integer(1), call.constant(static_cast<int64_t>(call.sizes(0).size()))});
+}
+
+std::vector<Geometry> bins(Call& call) { return call.one({call.constant(call.number(1))}); }
+
+// As broadcast but for the dimension.
+std::vector<Geometry> take_along_dim(Call& call) {
+  Exprs self = call.sizes(0);
+  Exprs index = call.sizes(1);
+  if (!call.given(2)) return call.one({call.product(index)});
+  if (self.size() != index.size()) return {};
+  const size_t dim = call.dim(2, self.size());
+  const Expr length = index[dim];
+  index[dim] = self[dim];
+  Exprs sizes = call.broadcast(self, index);
+  sizes[dim] = length;
+  return call.one(std::move(sizes));
+}
+
 }  // namespace
 
 void add_indexing(Table& table) {
@@ -117,7 +155,14 @@ void add_indexing(Table& table) {
   table.add({"embedding"}, embedding);
   table.add({"index.Tensor", "_unsafe_index.Tensor"}, index);
   table.add({"topk"}, topk);
-  table.add({"masked_fill.Scalar", "masked_fill.Tensor"}, masked_fill);
+  table.add({"masked_fill.Scalar", "masked_fill.Tensor", "masked_scatter"}, masked_fill);
+  table.add({"segment_reduce"}, segment_reduce);
+  table.add({"searchsorted.Tensor"}, like<"self">);
+  table.add({"multinomial"}, multinomial);
+  table.add({"nonzero_static"}, nonzero_static);
+  table.add({"histc"}, bins);
+  table.add({"count_nonzero", "count_nonzero.dim_IntList"}, reduction);
+  table.add({"take_along_dim"}, take_along_dim);
   table.add({"scatter.src",
              "scatter.value",
              "scatter.reduce",
@@ -130,10 +175,11 @@ void add_indexing(Table& table) {
              "index_copy",
              "index_fill.int_Scalar",
              "index_fill.int_Tensor",
-             "masked_scatter",
              "slice_scatter",
              "select_scatter",
              "diagonal_scatter",
+             "as_strided_scatter",
+             "_unsafe_masked_index_put_accumulate",
              "index_reduce",
              "put",
              "cumsum",
@@ -148,7 +194,9 @@ void add_indexing(Table& table) {
              "argsort.stable",
              "renorm"},
             same_as_first);
-  table.add({"where.ScalarOther", "where.ScalarSelf", "where.Scalar", "polygamma", "complex", "polar"}, pointwise);
+  table.add({"where.ScalarOther", "where.ScalarSelf", "where.Scalar", "polygamma", "complex", "polar", "rsub.Tensor", "rsub.Scalar",
+             "floor_divide", "fill.Scalar", "fill.Tensor", "normal.Tensor_Tensor"},
+            pointwise);
   table.add({"isin.Tensor_Tensor", "isin.Tensor_Scalar", "bucketize.Tensor"}, same_as_first);
   table.add({"sort", "sort.stable", "cummax", "cummin"}, all_same_as_first);
 }

@@ -73,6 +73,26 @@ std::vector<Geometry> cdist(Call& call) {
   return call.one(std::move(sizes));
 }
 
+// The distances of each row to each later one.
+std::vector<Geometry> pdist(Call& call) {
+  Builder& build = call.build();
+  const Expr rows = call.sizes(0)[0];
+  return call.one({build.floor_div(build.mul(rows, build.sub(rows, call.constant(1))), call.constant(2))});
+}
+
+// Blocks along the diagonal; a vector is one row.
+std::vector<Geometry> block_diag(Call& call) {
+  Builder& build = call.build();
+  Expr rows = call.constant(0);
+  Expr columns = rows;
+  for (const at::Tensor& tensor : call.argument(0).toTensorVector()) {
+    const Exprs sizes = call.sizes(tensor);
+    rows = build.add(rows, sizes.size() < 2 ? call.constant(1) : sizes[0]);
+    columns = build.add(columns, sizes.empty() ? call.constant(1) : sizes.back());
+  }
+  return call.one({rows, columns});
+}
+
 }  // namespace
 
 void add_matrices(Table& table) {
@@ -84,7 +104,10 @@ void add_matrices(Table& table) {
   table.add({"addr"}, outer);
   table.add({"linear"}, linear);
   table.add({"matmul"}, matmul);
-  table.add({"_cdist_forward"}, cdist);
+  table.add({"_cdist_forward", "_euclidean_dist"}, cdist);
+  table.add({"_pdist_forward"}, pdist);
+  table.add({"linalg_cross"}, pointwise);
+  table.add({"block_diag"}, block_diag);
 }
 
 }  // namespace pellucid::bridge::sym_rules

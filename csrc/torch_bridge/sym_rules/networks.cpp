@@ -5,7 +5,6 @@ namespace pellucid::bridge::sym_rules {
 
 namespace {
 
-Geometry dense(Exprs sizes) { return {std::move(sizes), std::nullopt, nullptr}; }
 Geometry nothing(Call& call) { return dense({call.constant(0)}); }
 
 std::vector<Geometry> layer_norm(Call& call) {
@@ -85,6 +84,22 @@ std::vector<Geometry> loss(Call& call) {
   return call.one(call.result(0).dim() == 0 ? Exprs{} : sizes);
 }
 
+// Losses by row of the input, or reduced.
+std::vector<Geometry> loss_by_row(Call& call) {
+  const Exprs self = call.sizes(0);
+  return call.one(call.result(0).dim() == 0 ? Exprs{} : Exprs{self[0]});
+}
+
+std::vector<Geometry> multilabel_loss(Call& call) { return {loss_by_row(call)[0], dense(call.sizes(1))}; }
+
+std::vector<Geometry> glu(Call& call) {
+  Exprs sizes = call.sizes(0);
+  Expr& size = sizes[call.dim(1, sizes.size())];
+  call.is(call.build().mod(size, call.constant(2)), 0);
+  size = call.build().floor_div(size, call.constant(2));
+  return call.one(std::move(sizes));
+}
+
 // The fused cells: hidden and cell state of the old state's sizes, and the gates that backward wants.
 std::vector<Geometry> fused_cell(Call& call) {
   const Exprs state = call.sizes(2);
@@ -117,6 +132,12 @@ void add_networks(Table& table) {
   table.add({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy"}, loss);
   table.add({"_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"}, fused_cell);
   table.add({"log_sigmoid_forward"}, all_same_as_first);
+  table.add({"log_sigmoid", "hardswish", "rrelu_with_noise", "channel_shuffle"}, same_as_first);
+  table.add({"_prelu_kernel"}, pointwise);
+  table.add({"binary_cross_entropy_with_logits"}, loss);
+  table.add({"multi_margin_loss"}, loss_by_row);
+  table.add({"multilabel_margin_loss_forward"}, multilabel_loss);
+  table.add({"glu"}, glu);
 }
 
 }  // namespace pellucid::bridge::sym_rules

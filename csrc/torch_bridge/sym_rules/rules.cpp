@@ -23,8 +23,10 @@ Rule Table::find(const c10::OperatorName& name) const {
 Rule find(const c10::OperatorHandle& op) {
   static const Table table = [] {
     Table all;
+    add_backward(all);
     add_factories(all);
     add_indexing(all);
+    add_linear_algebra(all);
     add_matrices(all);
     add_networks(all);
     add_transforms(all);

@@ -158,6 +158,7 @@ void infer_size(Call& call, Exprs* sizes, const Exprs& from) {
 std::optional<Exprs> view_strides(Call& call, const Viewed& from, const Exprs& sizes) {
   Builder& build = call.build();
   if (from.sizes.empty()) return Exprs(sizes.size(), call.constant(1));
+  if (call.product(from.sizes)->is_const(0)) return from.sizes == sizes ? from.strides : call.contiguous_strides(sizes);
   if (from.strides == call.contiguous_strides(from.sizes)) return call.contiguous_strides(sizes);
   Exprs strides(sizes.size(), call.constant(1));
   size_t left = sizes.size();
@@ -292,14 +293,12 @@ std::vector<Geometry> diagonal(Call& call) {
   const size_t b = call.dim(3, view.sizes.size());
   const Expr offset = call.constant(call.number(1));
   const Expr zero = call.constant(0);
-  Expr length;
-  if (call.number(1) >= 0) {
-    length = build.max(build.min(view.sizes[a], build.sub(view.sizes[b], offset)), zero);
-    if (!call.is(length, 0)) view.offset = build.add(view.offset, build.mul(offset, view.strides[b]));
-  } else {
-    length = build.max(build.min(build.add(view.sizes[a], offset), view.sizes[b]), zero);
-    if (!call.is(length, 0)) view.offset = build.sub(view.offset, build.mul(offset, view.strides[a]));
-  }
+  const bool above = call.number(1) >= 0;
+  const Expr length = above ? build.max(build.min(view.sizes[a], build.sub(view.sizes[b], offset)), zero)
+                            : build.max(build.min(build.add(view.sizes[a], offset), view.sizes[b]), zero);
+  // An empty one begins where its base does.
+  const Expr moved = build.mul(build.abs(offset), view.strides[above ? b : a]);
+  view.offset = build.add(view.offset, build.where(build.eq(length, zero), zero, moved));
   const Expr stride = build.add(view.strides[a], view.strides[b]);
   for (const size_t dim : {std::max(a, b), std::min(a, b)}) {
     view.sizes.erase(view.sizes.begin() + static_cast<std::ptrdiff_t>(dim));
@@ -330,6 +329,74 @@ std::vector<Geometry> unfold(Call& call) {
   return as_result(call, view);
 }
 
+std::vector<Geometry> movedim(Call& call) {
+  const Viewed view = viewed(call);
+  const size_t rank = view.sizes.size();
+  if (rank == 0) return as_result(call, view);
+  std::vector<size_t> from(rank, rank);
+  std::vector<bool> taken(rank, false);
+  const Exprs sources = call.integers(1);
+  const Exprs targets = call.integers(2);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const size_t source = Call::wrap(static_cast<int64_t>(sources[i]->value), rank);
+    from[Call::wrap(static_cast<int64_t>(targets[i]->value), rank)] = source;
+    taken[source] = true;
+  }
+  size_t next = 0;
+  Viewed result{{}, {}, view.offset};
+  for (size_t i = 0; i < rank; ++i) {
+    while (from[i] == rank && taken[next]) ++next;
+    const size_t source = from[i] == rank ? next++ : from[i];
+    result.sizes.push_back(view.sizes[source]);
+    result.strides.push_back(view.strides[source]);
+  }
+  return as_result(call, result);
+}
+
+// Pieces of lengths that differ by one at most: how many are longer is what the hints say, and guarded.
+std::vector<Geometry> tensor_split(Call& call) {
+  Builder& build = call.build();
+  const Viewed view = viewed(call);
+  const size_t dim = call.dim(2, view.sizes.size());
+  const Expr number = call.constant(static_cast<int64_t>(call.results().size()));
+  call.equal(call.integer(1), number);
+  const Expr longer = build.mod(view.sizes[dim], number);
+  const Expr length = build.floor_div(view.sizes[dim], number);
+  Exprs lengths;
+  for (size_t i = 0; i < call.results().size(); ++i) {
+    const bool is_longer = call.ask(build.lt(call.constant(static_cast<int64_t>(i)), longer));
+    lengths.push_back(is_longer ? build.add(length, call.constant(1)) : length);
+  }
+  return pieces(call, view, dim, lengths);
+}
+
+// A vector becomes a diagonal: two dimensions at dim1 and dim2, the last of self being the diagonal.
+std::vector<Geometry> diag_embed(Call& call) {
+  Exprs sizes = call.sizes(0);
+  const size_t rank = sizes.size() + 1;
+  const Expr side = call.build().add(sizes.back(), call.constant(std::abs(call.number(1))));
+  sizes.pop_back();
+  size_t dims[] = {call.dim(2, rank), call.dim(3, rank)};
+  std::sort(std::begin(dims), std::end(dims));
+  for (const size_t dim : dims) sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), side);
+  return call.one(std::move(sizes));
+}
+
+// As large as it is told, dense.
+std::vector<Geometry> resized(Call& call) {
+  Exprs sizes = call.integers(1);
+  const Exprs strides = call.contiguous_strides(sizes);
+  if (call.given(2) && !call.result(0).is_contiguous()) return {};
+  return call.one(std::move(sizes), strides, call.offset(call.tensor(0)));
+}
+
+std::vector<Geometry> resized_as(Call& call) {
+  Exprs sizes = call.sizes(1);
+  const Exprs strides = call.contiguous_strides(sizes);
+  if (!call.result(0).is_contiguous()) return {};
+  return call.one(std::move(sizes), strides, call.offset(call.tensor(0)));
+}
+
 std::vector<Geometry> view_as_real(Call& call) {
   Viewed view = viewed(call);
   for (Expr& stride : view.strides) stride = call.build().scale(stride, 2);
@@ -353,11 +420,12 @@ std::vector<Geometry> view_as_complex(Call& call) {
 
 void add_views(Table& table) {
   table.add({"alias", "detach", "lift_fresh", "_conj", "_neg_view"}, alias);
-  table.add({"transpose.int"}, transpose);
-  table.add({"t"}, matrix_transpose);
+  table.add({"transpose.int", "transpose_", "swapaxes_", "swapdims_"}, transpose);
+  table.add({"t", "t_", "numpy_T"}, matrix_transpose);
   table.add({"permute"}, permute);
-  table.add({"unsqueeze"}, unsqueeze);
-  table.add({"squeeze", "squeeze.dim", "squeeze.dims"}, squeeze);
+  table.add({"movedim.int", "movedim.intlist"}, movedim);
+  table.add({"unsqueeze", "unsqueeze_"}, unsqueeze);
+  table.add({"squeeze", "squeeze.dim", "squeeze.dims", "squeeze_", "squeeze_.dim", "squeeze_.dims"}, squeeze);
   table.add({"select.int"}, select);
   table.add({"slice.Tensor"}, slice);
   table.add({"expand"}, expand);
@@ -366,7 +434,11 @@ void add_views(Table& table) {
   table.add({"mT", "mH", "adjoint"}, last_two_swapped);
   table.add({"narrow"}, narrow);
   table.add({"_reshape_alias"}, reshape_alias);
-  table.add({"as_strided"}, as_strided);
+  table.add({"as_strided", "as_strided_"}, as_strided);
+  table.add({"resize_"}, resized);
+  table.add({"resize_as_"}, resized_as);
+  table.add({"tensor_split.sections"}, tensor_split);
+  table.add({"diag_embed"}, diag_embed);
   table.add({"split.Tensor", "unsafe_split.Tensor"}, split);
   table.add({"split_with_sizes", "unsafe_split_with_sizes"}, split_with_sizes);
   table.add({"unbind.int"}, unbind);
@@ -374,6 +446,23 @@ void add_views(Table& table) {
   table.add({"unfold"}, unfold);
   table.add({"view_as_real"}, view_as_real);
   table.add({"view_as_complex"}, view_as_complex);
+  table.add({"alias_copy", "detach_copy"}, copied<alias>);
+  table.add({"transpose_copy.int"}, copied<transpose>);
+  table.add({"t_copy"}, copied<matrix_transpose>);
+  table.add({"permute_copy"}, copied<permute>);
+  table.add({"unsqueeze_copy"}, copied<unsqueeze>);
+  table.add({"squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims"}, copied<squeeze>);
+  table.add({"select_copy.int"}, copied<select>);
+  table.add({"slice_copy.Tensor"}, copied<slice>);
+  table.add({"expand_copy"}, copied<expand>);
+  table.add({"narrow_copy"}, copied<narrow>);
+  table.add({"as_strided_copy"}, copied<as_strided>);
+  table.add({"split_copy.Tensor"}, copied<split>);
+  table.add({"split_with_sizes_copy"}, copied<split_with_sizes>);
+  table.add({"unbind_copy.int"}, copied<unbind>);
+  table.add({"diagonal_copy"}, copied<diagonal>);
+  table.add({"unfold_copy"}, copied<unfold>);
+  table.add({"view_copy", "_reshape_copy"}, copied<reshape>);
 }
 
 }  // namespace pellucid::bridge::sym_rules

@@ -89,6 +89,51 @@ std::vector<Geometry> to_given_sizes(Call& call) {
   return std::vector<Geometry>(call.results().size(), Geometry{sizes, std::nullopt, nullptr});
 }
 
+// Pooling the other way, and with sizes that are given behind the kernel's.
+template <size_t at>
+std::vector<Geometry> to_sizes_at(Call& call) {
+  Exprs sizes = call.sizes(0);
+  const Exprs given = call.integers(at);
+  for (size_t i = 0; i < given.size(); ++i) sizes[sizes.size() - given.size() + i] = given[i];
+  return std::vector<Geometry>(call.results().size(), Geometry{sizes, std::nullopt, nullptr});
+}
+
+// Windows as columns: self, kernel_size, dilation, padding, stride.
+std::vector<Geometry> im2col(Call& call) {
+  Builder& build = call.build();
+  Exprs sizes = call.sizes(0);
+  const size_t first = sizes.size() - 3;
+  Expr columns = call.constant(1);
+  for (size_t i = 0; i < 2; ++i) {
+    const Window window{call.integers(1)[i], call.integers(4)[i], call.integers(3)[i], call.integers(2)[i]};
+    columns = build.mul(columns, places(call, sizes[first + 1 + i], window, false));
+    sizes[first] = build.mul(sizes[first], window.size);
+  }
+  sizes.pop_back();
+  sizes.back() = columns;
+  return call.one(std::move(sizes));
+}
+
+// And back: self, output_size, kernel_size, dilation, padding, stride.
+std::vector<Geometry> col2im(Call& call) {
+  Builder& build = call.build();
+  Exprs sizes = call.sizes(0);
+  const Exprs space = call.integers(1);
+  const Expr kernel = call.product(call.integers(2));
+  Expr columns = call.constant(1);
+  for (size_t i = 0; i < 2; ++i) {
+    const Window window{call.integers(2)[i], call.integers(5)[i], call.integers(4)[i], call.integers(3)[i]};
+    columns = build.mul(columns, places(call, space[i], window, false));
+  }
+  call.equal(sizes.back(), columns);
+  Expr& channels = sizes[sizes.size() - 2];
+  call.is(build.mod(channels, kernel), 0);
+  channels = build.floor_div(channels, kernel);
+  sizes.back() = space[0];
+  sizes.push_back(space[1]);
+  return call.one(std::move(sizes));
+}
+
 std::vector<Geometry> pad(Call& call) {
   Exprs sizes = call.sizes(0);
   const Exprs paddings = call.integers(1);
@@ -137,8 +182,11 @@ void add_windows(Table& table) {
              "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"},
             to_given_sizes);
   table.add({"constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "replication_pad1d", "replication_pad2d",
-             "replication_pad3d"},
+             "replication_pad3d", "pad"},
             pad);
+  table.add({"max_unpool2d", "max_unpool3d", "fractional_max_pool2d", "fractional_max_pool3d"}, to_sizes_at<2>);
+  table.add({"im2col"}, im2col);
+  table.add({"col2im"}, col2im);
   table.add({"pixel_shuffle"}, pixel_shuffle);
   table.add({"pixel_unshuffle"}, pixel_unshuffle);
 }

@@ -2,7 +2,8 @@
 
 Below autograd every operator finds a rule or a Python function that takes symbols. Above it some composite functions of PyTorch's C++ ask
 for sizes as ints and raise; PyTorch's Python dispatcher has Python versions of most, at a price for every operator. So they run again
-under it only when they raised so. The recurrent cells have none there; theirs are here.
+under it only when they raised so. The recurrent cells have none there; theirs are here. What asks for ints even then gets them: those
+sizes become constants, by guards, as they do on PyTorch's own fake tensors.
 """
 
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
@@ -10,6 +11,8 @@ from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 import torch
 import torch.nn.functional as F
 from torch._dispatch.python import enable_python_dispatcher
+
+from pellucid import _core
 
 _T = TypeVar("_T")
 
@@ -71,7 +74,7 @@ def asked_for_ints(error: BaseException) -> bool:
 
 
 def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """`function(*args, **kwargs)`, again under the Python dispatcher if C++ asked for ints."""
+    """`function(*args, **kwargs)`, again under the Python dispatcher if C++ asked for ints, and once more with ints if it still does."""
     try:
         return function(*args, **kwargs)
     except RuntimeError as error:
@@ -80,4 +83,13 @@ def call(function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     if function in _IN_PYTHON:
         return call(_IN_PYTHON[function], *args, **kwargs)
     with enable_python_dispatcher():
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            if not asked_for_ints(error):
+                raise
+        before = _core.specialize_sizes(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _core.specialize_sizes(before)

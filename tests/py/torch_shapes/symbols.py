@@ -15,14 +15,14 @@ class Symbols:
         """`size(hint)` makes a symbolic size; of a ShapeEnv of ours unless given."""
         self.env = TorchShapeEnv()
         self._size = size or (lambda hint: numbers.to_torch(self.env.engine.create_size(hint, f"d{hint}")))
-        self._by_hint = {}
+        self.by_hint = {}
 
     def size(self, hint):
         if hint < 2:
             return hint
-        if hint not in self._by_hint:
-            self._by_hint[hint] = self._size(hint)
-        return self._by_hint[hint]
+        if hint not in self.by_hint:
+            self.by_hint[hint] = self._size(hint)
+        return self.by_hint[hint]
 
     def geometry(self, tensor):
         """Sizes, and strides multiplied out where the tensor is dense."""
