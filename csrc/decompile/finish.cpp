@@ -4,6 +4,7 @@
 #include <set>
 
 #include "decompile/old_handlers.h"
+#include "decompile/old_positions.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -316,6 +317,7 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
   split_pairs(function.code);
   raise_old_handlers(function.code);
+  place_old_statements(function.code);
   Structurer structurer(session, function, kind);
   structurer.run();
   function.instructions = structurer.take_instructions();

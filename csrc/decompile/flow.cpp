@@ -34,7 +34,7 @@ class Builder {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
     merge_before_end(flow_, row_of_, depths_);
-    merge_exits(flow_, row_of_, depths_, leaders_);
+    if (code_.version >= 310) merge_exits(flow_, row_of_, depths_, leaders_);
     merge_loop_tests(flow_, row_of_);
     name_regions();
     place_nops();

@@ -1,0 +1,143 @@
+// See old_positions.h. Up to 3.9 nothing is copied: a `return` of None that is not at the very end stands in the source, and a jump behind
+// another one that is never reached shows that the first is a statement. 3.10 copies the end of a function to each jump that leads there,
+// with the line of that jump.
+#include "decompile/old_positions.h"
+
+#include <vector>
+
+#include "bytecode/effects.h"
+
+namespace pellucid::decompile {
+namespace {
+
+using bytecode::Code;
+using bytecode::Instruction;
+using bytecode::Op;
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+constexpr int kReturn = 6, kContinue = 8, kBreak = 5, kPass = 4, kNothing = 0;
+
+class Placer {
+ public:
+  explicit Placer(Code& code) : code_(code), n_(static_cast<int32_t>(code.instructions.size())) {}
+
+  void run() {
+    find_reached();
+    for (int32_t i = 0; i < n_; ++i) {
+      if (returns_none(i)) {
+        place_return(i);
+      } else if (jumps(i) && reached_[at(i)] != 0) {
+        place_jump(i);
+      }
+    }
+  }
+
+ private:
+  Instruction& in(int32_t i) { return code_.instructions[at(i)]; }
+  bool is(int32_t i, Op op) const { return i >= 0 && i < n_ && code_.instructions[at(i)].op == op; }
+  bool jumps(int32_t i) const { return is(i, Op::JUMP_ABSOLUTE) || is(i, Op::JUMP_FORWARD); }
+  bool returns_none(int32_t i) const {
+    if (!is(i, Op::LOAD_CONST) || !is(i + 1, Op::RETURN_VALUE)) return false;
+    const uint32_t constant = code_.instructions[at(i)].arg;
+    return constant < code_.consts.size() && code_.consts[constant].get() == Py_None;
+  }
+
+  void find_reached() {
+    reached_.assign(at(n_), 0);
+    handler_.assign(at(n_), -1);
+    for (const bytecode::ExceptionRow& row : code_.rows) {
+      for (int32_t i = row.start; i < row.end; ++i) handler_[at(i)] = row.target;
+    }
+    std::vector<int32_t> work{0};
+    while (!work.empty()) {
+      int32_t i = work.back();
+      work.pop_back();
+      for (; i < n_ && reached_[at(i)] == 0; ++i) {
+        reached_[at(i)] = 1;
+        const Instruction& instruction = in(i);
+        if (instruction.target >= 0) work.push_back(instruction.target);
+        if (handler_[at(i)] >= 0) work.push_back(handler_[at(i)]);
+        if (!bytecode::falls_through(instruction.op) || instruction.op == Op::END_FINALLY) break;
+      }
+    }
+    from_.resize(at(n_));
+    for (int32_t i = 0; i < n_; ++i) {
+      if (reached_[at(i)] != 0 && in(i).target >= 0) from_[at(in(i).target)].push_back(i);
+    }
+  }
+
+  void place(int32_t i, int width) {
+    in(i).position.column = 0;
+    in(i).position.end_column = width;
+  }
+
+  void place_return(int32_t i) {
+    const bool stands = code_.version < 310 ? i + 2 < last_ordinary() : stands_in_310(i);
+    const int width = stands ? kReturn : kNothing;
+    place(i, width);
+    place(i + 1, width);
+  }
+
+  // Behind the code that the compiler of the old version made.
+  int32_t last_ordinary() {
+    int32_t end = n_;
+    while (end > 0 && in(end - 1).offset < 0) --end;
+    return end;
+  }
+
+  bool stands_in_310(int32_t i) {
+    const int line = in(i).position.line;
+    if (line < 0) return false;
+    for (int32_t from : from_[at(i)]) {
+      if (in(from).position.line == line) return false;
+    }
+    if (i == 0 || !bytecode::falls_through(in(i - 1).op) || in(i - 1).position.line != line) return true;
+    if (in(i - 1).target >= i) return true;  // `if a: return` in one line
+    return behind_nop(i);
+  }
+
+  // Where `return` leaves a with statement or a finally block its own line is kept before the copy of what ends these.
+  bool behind_nop(int32_t i) {
+    const int32_t outer = handler_[at(i)];
+    for (int32_t k = i - 1; k > 0; --k) {
+      const Instruction& before = in(k);
+      if (before.target >= 0 || !bytecode::falls_through(before.op)) return false;
+      if (before.op != Op::NOP) continue;
+      if (handler_[at(k)] == outer || before.position.line < 0 || before.position.line == in(k + 1).position.line) return false;
+      const bool alone = (is(k - 1, Op::POP_TOP) || is(k - 1, Op::STORE_FAST)) && is(k - 2, Op::BEFORE_WITH);
+      place(k, alone ? kPass : kReturn);
+      return !alone;
+    }
+    return false;
+  }
+
+  void place_jump(int32_t i) {
+    const bool back = in(i).target <= i;
+    if (code_.version < 310) {
+      if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || !jumps(i + 1) || in(i + 1).offset < 0) return;
+      if (back) place(i, kContinue);
+      return;
+    }
+    const int line = in(i).position.line;
+    if (line < 0 || i == 0 || in(i - 1).position.line == line) return;
+    if (!bytecode::falls_through(in(i - 1).op) || in(i - 1).target < 0) {
+      if (!from_[at(i)].empty()) return;
+    }
+    place(i, back ? kContinue : kBreak);
+  }
+
+  Code& code_;
+  int32_t n_;
+  std::vector<uint8_t> reached_;
+  std::vector<int32_t> handler_;  // what guards each instruction
+  std::vector<std::vector<int32_t>> from_;
+};
+
+}  // namespace
+
+void place_old_statements(Code& code) {
+  if (code.version < 311 && !code.instructions.empty()) Placer(code).run();
+}
+
+}  // namespace pellucid::decompile
