@@ -354,6 +354,14 @@ class Builder {
       flow_.blocks[at(b)].idom = idom[at(b)];
       flow_.blocks[at(idom[at(b)])].dominated.push_back(b);
     }
+    flow_.last_dominated.resize(flow_.blocks.size());
+    for (size_t b = 0; b < flow_.blocks.size(); ++b) flow_.last_dominated[b] = static_cast<int>(b);
+    for (int b : postorder_) {
+      const bool made = in(flow_.blocks[at(b)].start).offset < 0;  // by us: stands nowhere
+      if (b == 0 || made) continue;
+      int& last = flow_.last_dominated[at(idom[at(b)])];
+      last = std::max(last, flow_.last_dominated[at(b)]);
+    }
     for (size_t b = 0; b < flow_.blocks.size(); ++b) {
       for (int source : flow_.blocks[b].back_edges) {
         int up = source;

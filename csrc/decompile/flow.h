@@ -61,6 +61,7 @@ struct Flow {
   std::vector<Region> regions;
   int end = -1, end_last = -1;        // the first and the last instruction of the end of the code without `return`
   std::vector<int> block_of;          // by instruction
+  std::vector<int> last_dominated;    // by block: the last one it dominates, in the order of the code
   std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
 
   // Whether `outer` is `region` or one of its parents; -1 (no region) is everyone's parent.

@@ -273,7 +273,7 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
   }
   Exprs items{callable};
   const bool constants = args->kind == ExprKind::kConst && PyTuple_CheckExact(args->object);
-  if ((args->kind == ExprKind::kTuple && (args->op == 1 || has_keywords)) || (constants && has_keywords)) {
+  if ((args->kind == ExprKind::kTuple && (args->op == 1 || (has_keywords && args->op == 0))) || (constants && has_keywords)) {
     Exprs positional;
     tuple_items(arena_, args, &positional);
     items.insert(items.end(), positional.begin(), positional.end());
@@ -286,7 +286,7 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
   }
   if (keywords != nullptr) {
     Exprs entries{nullptr, keywords};
-    if (keywords->kind == ExprKind::kDict) entries = keywords->items;
+    if (keywords->kind == ExprKind::kDict && keywords->number != 2) entries = keywords->items;
     for (size_t i = 0; i + 1 < entries.size(); i += 2) {
       Expr* key = entries[i];
       Expr* keyword = make(ExprKind::kKeyword, in);

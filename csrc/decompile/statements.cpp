@@ -162,15 +162,18 @@ int Structurer::merge_of(const std::vector<int>& blocks, int next) const {
 // Where only one branch of two goes on, it jumps over the other one to what follows.
 int Structurer::behind_else(const Node& node) const {
   const int last = node.jump - 1;
-  if (last < 0 || node.jump <= node.fall || !flow_.blocks[at(last)].reachable) return -1;
+  if (last < 0 || node.jump <= node.fall) return -1;
+  const bool dead = dead_jump_before(node.jump) >= 0;
+  if (!dead && !flow_.blocks[at(last)].reachable) return -1;
   const Block& b = flow_.blocks[at(last)];
   if (b.fall <= node.jump || b.jump >= 0 || flow_.ins[at(b.end - 1)].op != Op::JUMP_ABSOLUTE) return -1;
   const int to = b.fall;
-  if (barrier_[at(to)] != 0 || placed_[at(to)] != 0 || flow_.blocks[at(to)].handler || flow_.only_jumps(last)) return -1;
+  if (barrier_[at(to)] != 0 || placed_[at(to)] != 0 || flow_.blocks[at(to)].handler || (!dead && flow_.only_jumps(last))) return -1;
+  if (!flow_.blocks[at(to)].reachable) return -1;
   if (flow_.blocks[at(to)].region != flow_.blocks[at(node.last)].region) return -1;
   if (flow_.end >= 0 && to == flow_.block_of[at(flow_.end)]) return -1;
   for (int up = to; up >= 0; up = flow_.blocks[at(up)].idom) {
-    if (up == node.fall) return to;
+    if (up == (dead ? node.jump : node.fall)) return to;
     if (flow_.blocks[at(up)].order <= flow_.blocks[at(node.last)].order) return -1;
   }
   return -1;
@@ -212,7 +215,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     leave(jump, nullptr, behind, &otherwise, &else_falls);
     made->orelse = std::move(otherwise);
     skips = true;
-  } else if (merge < 0 && !then_falls) {
+  } else if (merge < 0 && !then_falls && dead_jump_before(jump) < 0 && !returns_before_dead_code(jump)) {
     follow = jump;
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);

@@ -96,7 +96,9 @@ class Structurer {
  private:
   // execute.cpp, operations.cpp: one instruction.
   void execute(Node& node, int index);
-  bool execute_old(Node& node, const Instruction& in);    // 3.8 to 3.10 only
+  bool execute_old(Node& node, const Instruction& in);    // 3.8 only
+  void unpack_parts(Node& node, ExprKind kind, uint8_t op, const Instruction& in);
+  void unpack_maps(Node& node, const Instruction& in);
   bool execute_data(Node& node, const Instruction& in);   // displays, f-strings, unpacking
   bool execute_names(Node& node, const Instruction& in);  // loads, stores and deletes
   bool execute_calls(Node& node, const Instruction& in);
@@ -163,6 +165,8 @@ class Structurer {
   Stmts sequence(int block, Exprs stack, int next, int region, bool* falls);
   int make_if(Node& node, Stmts* out, int next, bool* falls);
   int behind_else(const Node& node) const;
+  int dead_jump_before(int block) const;  // these two in old_else.cpp
+  bool returns_before_dead_code(int block) const;
   int merge_of(const std::vector<int>& blocks, int next) const;
   int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
   std::vector<int> loop_exits(int header, bool iterates, int exit);
