@@ -204,6 +204,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   };
   const auto reaches_next = [&](int to) { return behind >= 0 && flow_.resolve(to) == behind; };
   int follow = -1, normal = -1;
+  const bool exact = code_.version < 310;  // dead code tells: see old_else.cpp
   bool to_next = false, handlers_to_next = false;
   for (int to : from_handlers) {
     if (reaches_next(to)) {
@@ -215,12 +216,13 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   for (int to : from_body) {
     if (reaches_next(to)) {
       to_next = true;
-    } else if (to != follow && !exits_alone(to, false) && (normal < 0 || to > normal)) {
+    } else if (!exact && to != follow && !exits_alone(to, false) && (normal < 0 || to > normal)) {
       normal = to;
     }
   }
+  if (exact) find_else(region, follow >= 0 ? follow : handlers_to_next ? next : -1, &normal, &follow);
   // Up to 3.11 handlers stand between an else clause and what follows the statement.
-  const bool has_else = code_.version <= 311 && normal >= 0 && flow_.resolve(normal) < r.handler;
+  const bool has_else = exact || (code_.version <= 311 && normal >= 0 && flow_.resolve(normal) < r.handler);
   if (follow < 0 && !handlers_to_next && normal >= 0 && !has_else) {
     follow = normal;
     normal = -1;

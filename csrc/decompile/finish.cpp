@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bytecode/tables.h"
 #include "decompile/old_handlers.h"
 #include "decompile/old_positions.h"
 #include "decompile/structure.h"
@@ -233,6 +234,21 @@ void Structurer::finish(Stmts& body) {
   function_.body = std::move(body);
 }
 
+// A free variable that nothing in the code names is one only because it is declared.
+void Structurer::add_unused_free() {
+  if (kind_ != CodeKind::kFunction) return;
+  std::vector<uint8_t> used(code_.localsplus_names.size());
+  const bytecode::Tables& tables = *bytecode::tables(code_.version);
+  for (const Instruction& in : flow_.ins) {
+    if ((tables.info(in.op).flags & bytecode::kHasFree) != 0 && in.arg < used.size()) used[in.arg] = 1;
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (used[i] != 0 || code_.localsplus_kinds[i] != bytecode::LocalKind::kFree) continue;
+    const std::string text = local_at(static_cast<uint32_t>(i));
+    if (text != "__class__") nonlocals_.push_back(text);
+  }
+}
+
 void Structurer::declare_names() {
   const auto declare = [&](std::vector<std::string>& names, StmtKind kind, Stmts* out) {
     std::set<std::string> seen;
@@ -246,6 +262,7 @@ void Structurer::declare_names() {
       made->names.push_back({one, ""});
     }
   };
+  add_unused_free();
   Stmts declared;
   declare(globals_, StmtKind::kGlobal, &declared);
   declare(nonlocals_, StmtKind::kNonlocal, &declared);
@@ -282,6 +299,7 @@ void Structurer::run() {
     }
     body = std::move(loops);
     tidy(body, false, 0);
+    declare_names();
     function_.body = std::move(body);
     return;
   }

@@ -306,6 +306,11 @@ class Builder {
       const Op last = in(block.end - 1).op;
       (void)last;
     }
+    for (size_t b = 0; b < flow_.blocks.size() && code_.version < 310; ++b) {
+      const Block& dead = flow_.blocks[b];
+      if (dead.reachable || dead.fall < 0 || in(dead.end - 1).op != Op::JUMP_ABSOLUTE || dead.fall > static_cast<int>(b)) continue;
+      flow_.blocks[at(dead.fall)].dead_back = static_cast<int>(b);
+    }
     for (int b : postorder_) {
       const Op first = in(flow_.blocks[at(b)].start).op;
       if (first == Op::FOR_ITER || first == Op::GET_ANEXT) flow_.blocks[at(b)].header = true;

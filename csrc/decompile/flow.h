@@ -52,6 +52,7 @@ struct Block {
   std::vector<int> preds;       // sources of ordinary edges
   std::vector<int> dominated;   // whose idom this is
   std::vector<int> back_edges;  // header: sources of edges back to it
+  int dead_back = -1;           // up to 3.9, header: the last block that would jump back to it and is never reached
 };
 
 struct Flow {

@@ -95,8 +95,26 @@ void Structurer::make_function(Node& node, const Instruction& in) {
   if (keyword_values != nullptr) keyword_defaults(function, keyword_values);
   if (annotations != nullptr) set_annotations(function, annotations);
   decompile_function(session_, *function, kind_of(function->code));
+  if (kind_of(function->code) == CodeKind::kComprehension) take_declarations(*function);
   add_to_signature(*function);
   push(node, made);
+}
+
+// An assignment expression in a comprehension binds a variable of the function around, which declares it.
+void Structurer::take_declarations(const Function& comprehension) {
+  for (const Stmt* declared : comprehension.declarations) {
+    for (const Alias& one : declared->names) {
+      if (declared->kind == StmtKind::kGlobal) {
+        globals_.push_back(one.name);
+        continue;
+      }
+      for (size_t i = 0; i < code_.localsplus_names.size(); ++i) {
+        if (code_.localsplus_kinds[i] == bytecode::LocalKind::kFree && local_at(static_cast<uint32_t>(i)) == one.name) {
+          nonlocals_.push_back(one.name);
+        }
+      }
+    }
+  }
 }
 
 // Its code alone: the comprehension over an iterable whose name nobody knows.
@@ -304,6 +322,21 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
         }
       }
       items.push_back(keyword);
+    }
+  }
+  if (code_.version < 311 && items.size() > 1) {  // without a star or two it would be another kind of call
+    const auto has_star = [](const Expr* item) {
+      return item->kind == ExprKind::kStarred || (item->kind == ExprKind::kKeyword && item->text.empty());
+    };
+    if (std::none_of(items.begin() + 1, items.end(), has_star)) {
+      Expr* starred = make(ExprKind::kStarred, in);
+      starred->items = {args};
+      starred->first = args->first;
+      starred->last = args->last;
+      const auto is_keyword = [](const Expr* item) { return item->kind == ExprKind::kKeyword; };
+      const auto first_keyword = std::find_if(items.begin() + 1, items.end(), is_keyword);
+      items.erase(items.begin() + 1, first_keyword);
+      items.insert(items.begin() + 1, starred);
     }
   }
   push(node, finish_call(combine(ExprKind::kCall, in, std::move(items)), in));

@@ -14,7 +14,8 @@ void Structurer::unpack_parts(Node& node, ExprKind kind, uint8_t op, const Instr
   Expr* made = make(kind, in);
   bool plain_before = false;
   for (Expr* part : parts) {
-    const bool display = part->kind == (kind == ExprKind::kSet ? ExprKind::kSet : ExprKind::kTuple) && !part->items.empty() && part->op == 0;
+    const bool display =
+        part->kind == (kind == ExprKind::kSet ? ExprKind::kSet : ExprKind::kTuple) && !part->items.empty() && part->op == 0;
     const bool constants = kind != ExprKind::kSet && is_const_tuple(part) && PyTuple_GET_SIZE(part->object) > 0;
     const bool plain = (display || constants) && !plain_before && parts.size() > 1;
     plain_before = plain;

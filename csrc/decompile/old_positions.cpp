@@ -115,8 +115,7 @@ class Placer {
   void place_jump(int32_t i) {
     const bool back = in(i).target <= i;
     if (code_.version < 310) {
-      if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || !jumps(i + 1) || in(i + 1).offset < 0) return;
-      if (back) place(i, kContinue);
+      if (back && continues(i)) place(i, kContinue);
       return;
     }
     const int line = in(i).position.line;
@@ -125,6 +124,39 @@ class Placer {
       if (!from_[at(i)].empty()) return;
     }
     place(i, back ? kContinue : kBreak);
+  }
+
+  // Whether a jump back is no loop's own one, nor what a jump to the end of the loop was turned into: behind `continue` stands, not
+  // reached, what ends the branch or the block it is in.
+  bool continues(int32_t i) {
+    const int32_t target = in(i).target;
+    if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || in(i + 1).offset < 0) {
+      // 3.8: the handler that unbinds an exception's name. A handler that ends without `continue` jumps to what follows that.
+      return code_.version == 308 && i + 1 < n_ && returns_to_name(i);
+    }
+    const bool left_handler = is(i - 1, Op::POP_EXCEPT) || is(i - 1, Op::DELETE_FAST) || is(i - 1, Op::DELETE_NAME) ||
+                              is(i - 1, Op::DELETE_GLOBAL) || is(i - 1, Op::DELETE_DEREF);
+    if (is(i + 1, Op::POP_EXCEPT)) return left_handler;
+    if (!jumps(i + 1) || i + 2 >= n_) return false;
+    if (is(i + 2, Op::PUSH_EXC_INFO)) return !guarded_by(target, i + 2);
+    if (left_handler) return true;
+    for (int32_t from : from_[at(i + 2)]) {
+      if (from > target && from < i) return true;
+    }
+    return false;
+  }
+
+  bool returns_to_name(int32_t i) const {
+    if (!(is(i - 1, Op::DELETE_FAST) || is(i - 1, Op::DELETE_NAME) || is(i - 1, Op::DELETE_GLOBAL) || is(i - 1, Op::DELETE_DEREF)))
+      return false;
+    return is(i + 1, Op::LOAD_CONST) && is(i + 4, Op::RERAISE);
+  }
+
+  bool guarded_by(int32_t i, int32_t handler) const {
+    for (const bytecode::ExceptionRow& row : code_.rows) {
+      if (row.target == handler && row.start <= i) return true;
+    }
+    return false;
   }
 
   Code& code_;

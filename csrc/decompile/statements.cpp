@@ -25,8 +25,8 @@ bool only_nops(const Stmts& stmts) {
   return std::all_of(stmts.begin(), stmts.end(), [](const Stmt* stmt) { return stmt->kind == StmtKind::kNop; });
 }
 
-// `raise AssertionError` as assert makes it.
-const Stmt* failed_assertion(const Stmts& body) {
+// `raise AssertionError` as assert makes it. 3.8 has no instruction of its own for the name; there it stands behind the jump that passes.
+const Stmt* failed_assertion(const Stmts& body, int version) {
   const Stmt* found = nullptr;
   for (const Stmt* stmt : body) {
     if (stmt->kind == StmtKind::kNop) continue;
@@ -35,8 +35,15 @@ const Stmt* failed_assertion(const Stmts& body) {
   }
   if (found == nullptr || found->kind != StmtKind::kRaise || found->value == nullptr || found->cause != nullptr) return nullptr;
   const Expr* value = found->value;
-  if (value->kind == ExprKind::kAssertion) return found;
-  return value->kind == ExprKind::kCall && value->items.size() == 2 && value->items[0]->kind == ExprKind::kAssertion ? found : nullptr;
+  const auto is_assertion = [&](const Expr* expr) {
+    if (expr->kind == ExprKind::kAssertion) return true;
+    return version == 308 && expr->kind == ExprKind::kName && expr->text == "AssertionError" && expr->at->op == Op::LOAD_GLOBAL &&
+           (expr->at - 1)->op == Op::POP_JUMP_IF_TRUE;
+  };
+  if (is_assertion(value)) return found;
+  const bool called = value->kind == ExprKind::kCall && value->items.size() == 2 && value->items[1]->kind != ExprKind::kKeyword &&
+                      value->items[1]->kind != ExprKind::kStarred;
+  return called && is_assertion(value->items[0]) ? found : nullptr;
 }
 
 }  // namespace
@@ -196,7 +203,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   const Exprs stack = node.stack;
   made->body = sequence(node.fall, stack, behind, region, &then_falls);
   int follow = merge;
-  if (const Stmt* failed = failed_assertion(made->body); failed != nullptr) {
+  if (const Stmt* failed = failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
     made->value = negate(node.test, node.test->at);
     made->body.clear();
@@ -256,6 +263,7 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
   for (int b : members) {
     if (flow_.blocks[at(b)].cold == head.cold) last = std::max(last, b);
   }
+  last = std::max(last, head.dead_back);
   std::vector<int> exits;
   seen_.reset(flow_.blocks.size());
   pending = {header};

@@ -96,7 +96,7 @@ class Structurer {
  private:
   // execute.cpp, operations.cpp: one instruction.
   void execute(Node& node, int index);
-  bool execute_old(Node& node, const Instruction& in);    // 3.8 only
+  bool execute_old(Node& node, const Instruction& in);  // 3.8 only
   void unpack_parts(Node& node, ExprKind kind, uint8_t op, const Instruction& in);
   void unpack_maps(Node& node, const Instruction& in);
   bool execute_data(Node& node, const Instruction& in);   // displays, f-strings, unpacking
@@ -108,6 +108,7 @@ class Structurer {
   void call_ex(Node& node, const Instruction& in, bool has_keywords);
   Expr* finish_call(Expr* made, const Instruction& in);
   void make_function(Node& node, const Instruction& in);
+  void take_declarations(const Function& comprehension);
   Expr* comprehension_of(Function* function, Expr* iterable, const Instruction& in);
   Expr* comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in);
   bool inlined_comprehension(Node& node);
@@ -165,8 +166,10 @@ class Structurer {
   Stmts sequence(int block, Exprs stack, int next, int region, bool* falls);
   int make_if(Node& node, Stmts* out, int next, bool* falls);
   int behind_else(const Node& node) const;
-  int dead_jump_before(int block) const;  // these two in old_else.cpp
+  int dead_jump_before(int block) const;  // these four in old_else.cpp
   bool returns_before_dead_code(int block) const;
+  int end_of_clauses(int otherwise) const;
+  void find_else(int region, int handlers_to, int* normal, int* follow) const;
   int merge_of(const std::vector<int>& blocks, int next) const;
   int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
   std::vector<int> loop_exits(int header, bool iterates, int exit);
@@ -197,6 +200,7 @@ class Structurer {
   void tidy(Stmts& body, bool tail, int32_t before);
   void signature();
   void declare_names();
+  void add_unused_free();
   Expr* lambda_result(const Stmts& body);
 
   Session& session_;
