@@ -112,6 +112,9 @@ class Builder {
       case Op::JUMP_BACKWARD_NO_INTERRUPT:
       case Op::JUMP_ABSOLUTE:
         return;
+      case Op::RESUME:
+        if ((arg & 3) != 0) node(i, in.op).number = arg;  // at the start of a function it is a mark
+        return;
       case Op::MAKE_CELL:
         if (i > prologue_end_) add_local(i, in.op, arg);
         return;

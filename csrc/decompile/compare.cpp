@@ -309,6 +309,12 @@ class Comparer {
     }
   }
 
+  // A constant, and the global that stands for it.
+  bool is_bound(const CanonicalNode& m, const CanonicalNode& n) const {
+    if (options_.bindings == nullptr || m.op != Op::LOAD_CONST || n.op != Op::LOAD_GLOBAL || n.object == nullptr) return false;
+    return m.object != nullptr && PyDict_GetItemWithError(options_.bindings, n.object) == m.object;
+  }
+
   bool same_flow(const Code& a, const Code& b, int depth, std::string* problem) {
     const CanonicalFlow left = canonical_flow(a), right = canonical_flow(b);
     const size_t most = 50 * (left.nodes.size() + right.nodes.size());
@@ -328,11 +334,13 @@ class Comparer {
         return true;
       }
       const CanonicalNode &m = left.nodes[static_cast<size_t>(x)], &n = right.nodes[static_cast<size_t>(y)];
-      bool same = m.kind == n.kind && m.op == n.op && m.number == n.number && m.named == n.named;
+      const bool bound = is_bound(m, n);
+      bool same = bound || (m.kind == n.kind && m.op == n.op && m.number == n.number && m.named == n.named);
       if (same && m.named) {
         same = m.object != nullptr && n.object != nullptr && equal_objects(m.object, n.object);
-      } else if (same && !same_loaded(a, static_cast<size_t>(m.instruction), m.object, b, static_cast<size_t>(n.instruction), n.object,
-                                      Grade::kEqualFlow, depth, &same)) {
+      } else if (same && !bound &&
+                 !same_loaded(a, static_cast<size_t>(m.instruction), m.object, b, static_cast<size_t>(n.instruction), n.object,
+                              Grade::kEqualFlow, depth, &same)) {
         return false;
       }
       if (same && can_raise(m) && ((m.handler < 0) != (n.handler < 0) || m.lasti != n.lasti)) {

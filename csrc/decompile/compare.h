@@ -17,6 +17,9 @@ enum class Grade : uint8_t {
 struct CompareOptions {
   // The second was compiled on its own: nesting flags and prefixes of qualified names do not count.
   bool standalone = false;
+  // What globals of the second stand for that are constants without a literal in the first: name -> object; or null. Such a global is as
+  // good as the constant for an equal flow.
+  PyObject* bindings = nullptr;
 };
 
 struct Comparison {

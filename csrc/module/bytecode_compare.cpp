@@ -10,13 +10,15 @@ namespace pellucid::module {
 namespace {
 
 PyObject* py_compare(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"original", "again", "standalone", nullptr};
-  PyObject *original, *again;
+  static const char* keywords[] = {"original", "again", "standalone", "bindings", nullptr};
+  PyObject *original, *again, *bindings = nullptr;
   int standalone = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(keywords), &original, &again, &standalone)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pO!", const_cast<char**>(keywords), &original, &again, &standalone, &PyDict_Type,
+                                   &bindings))
+    return nullptr;
   try {
     decompile::Comparison result;
-    const decompile::CompareOptions options{standalone != 0};
+    const decompile::CompareOptions options{standalone != 0, bindings};
     if (!decompile::compare(original, again, options, &result)) return nullptr;
     return Py_BuildValue("(iN)", static_cast<int>(result.grade),
                          PyUnicode_DecodeUTF8(result.difference.data(), static_cast<Py_ssize_t>(result.difference.size()), "replace"));
@@ -58,9 +60,10 @@ PyMethodDef functions[] = {
     {"decompile_blocks", py_decompile_blocks, METH_O,
      "decompile_blocks(code, /)\n--\n\n(source, None, bindings) of the block form, or (None, reason, []) where even that is not possible."},
     {"compare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_compare)), METH_VARARGS | METH_KEYWORDS,
-     "compare(original, again, standalone=False)\n--\n\n(grade, first difference): 2 identical, 1 equal flow, 0 different. `standalone`: "
-     "the "
-     "second was compiled on its own, so prefixes of qualified names do not count."},
+     "compare(original, again, standalone=False, bindings={})\n--\n\n(grade, first difference): 2 identical, 1 equal flow, 0 different. "
+     "`standalone`: "
+     "the second was compiled on its own, so prefixes of qualified names do not count. `bindings`: which globals of the second stand for "
+     "constants of the first."},
     {nullptr, nullptr, 0, nullptr},
 };
 

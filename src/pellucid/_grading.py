@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import types
-from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import pellucid._bytecode as _bytecode
 from pellucid import _recompile
@@ -156,18 +156,18 @@ def _load(data: bytes, version: int) -> Any:
     return _bytecode.load_marshal(data, version)
 
 
-def grade(code: Any, compiled: Compiled) -> Tuple[int, str]:
-    """The grade of what compiling gave, and the first difference."""
+def grade(code: Any, compiled: Compiled, bindings: Optional[Dict[str, Any]] = None) -> Tuple[int, str]:
+    """The grade of what compiling gave, and the first difference. `bindings`: what globals of the source stand for."""
     if isinstance(compiled, str):
         return DIFFERS, "it does not compile: " + compiled
-    result: Tuple[int, str] = _bytecode.compare(code, compiled, standalone=not is_module(code))
+    result: Tuple[int, str] = _bytecode.compare(code, compiled, standalone=not is_module(code), bindings=bindings or {})
     return result
 
 
-def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]]) -> List[Tuple[int, str]]:
-    """Grades sources, each with the code object it was made from: (grade, first difference)."""
+def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]], bindings: Optional[Dict[str, Any]] = None) -> List[Tuple[int, str]]:
+    """Grades sources, each with the code object it was made from: (grade, first difference). `bindings`: what globals stand for."""
     compiled = compiler.compile([request_for(code, source) for code, source in pairs])
-    results = [grade(code, made) for (code, _), made in zip(pairs, compiled)]
+    results = [grade(code, made, bindings) for (code, _), made in zip(pairs, compiled)]
     again = []
     for index, ((code, _), (reached, _)) in enumerate(zip(pairs, results)):
         imports = imported_names(code) if reached != IDENTICAL and not is_module(code) else []
@@ -175,7 +175,7 @@ def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]]) -> List[Tuple[in
             again.append((index, imports))
     compiled = compiler.compile([request_for(*pairs[index], imports) for index, imports in again]) if again else []
     for (index, _), made in zip(again, compiled):
-        better = grade(pairs[index][0], made)
+        better = grade(pairs[index][0], made, bindings)
         if better[0] > results[index][0]:
             results[index] = better
     return results

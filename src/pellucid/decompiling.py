@@ -74,7 +74,9 @@ def checked(code: Any, compiler: _grading.Compiler) -> Decompiled:
         if source is None:
             reason = why
             break
-        [(grade, difference)] = _grading.check(compiler, [(code, source)])
+        [(grade, difference)] = _grading.check(
+            compiler, [(code, source)], {name: value for name, value, renamed in bindings if not renamed}
+        )
         if grade == _grading.DIFFERS:
             reason = "the structured form is something else: " + difference
             continue
