@@ -124,18 +124,20 @@ std::vector<std::string> BlockPrinter::free_names(PyObject* code, const Expr* ce
   if (!bytecode::decode(code, nested)) throw PythonError();
   size_t wanted = 0;
   for (const bytecode::LocalKind kind : nested.localsplus_kinds) wanted += kind == bytecode::LocalKind::kFree;
-  if (cells == nullptr && wanted == 0) return {};
-  if (cells == nullptr || cells->slot.kind != Kind::kCells) throw Unsupported("a closure that is no tuple of variables");
+  if (cells == nullptr) return {};
   const std::vector<std::string> names = unit_.cells(cells->slot.extra).names;
   if (names.size() != wanted) throw Unsupported("a closure of another length");
   return names;
 }
 
 void BlockPrinter::make_function(int32_t index, uint32_t flags) {
-  if (version_ < 311) drop(1);  // the qualified name
-  PyObject* code = at(0).constant;
-  if (code == nullptr || !bytecode::is_code(code)) throw Unsupported("a function of code that is no constant");
-  drop(1);
+  const std::string qualname = version_ < 311 ? pop_value().text : "None";
+  Expr code_value = pop();
+  PyObject* code = code_value.slot.kind == Kind::kCode ? code_constant(code_value.slot.extra) : nullptr;
+  if (code == nullptr) {
+    stack_.push_back(code_value);
+    code_value = pop_value();
+  }
   std::string defaults, keyword_defaults, annotations;
   Expr cells;
   bool has_cells = false;
@@ -162,7 +164,23 @@ void BlockPrinter::make_function(int32_t index, uint32_t flags) {
   }
   for (const uint32_t flag : parts) take(flag);
   bytecode::Code nested;
-  if (!bytecode::decode(code, nested)) throw PythonError();
+  if (code != nullptr && !bytecode::decode(code, nested)) throw PythonError();
+  size_t wanted = 0;
+  for (const bytecode::LocalKind kind : nested.localsplus_kinds) wanted += kind == bytecode::LocalKind::kFree;
+  const bool known_cells = !has_cells || cells.slot.kind == Kind::kCells;
+  const size_t given = has_cells && known_cells ? unit_.cells(cells.slot.extra).names.size() : 0;
+  if (code == nullptr || !known_cells || given != wanted) {  // made by a compiler of others: what it is shows at run time
+    if (has_cells) {
+      stack_.push_back(cells);
+      cells = pop_value();
+    }
+    settle();
+    const std::string text = code == nullptr ? code_value.text : shared_.literal(code);
+    const auto or_none = [](const std::string& one) { return one.empty() ? std::string("None") : one; };
+    push_done(shared_.helper("function") + "(" + shared_.helper("globals") + "(), " + or_none(defaults) + ", " + or_none(keyword_defaults) +
+              ", " + or_none(annotations) + ", " + or_none(cells.text) + ", " + text + ", " + qualname + ")");
+    return;
+  }
   const std::vector<std::string> free = free_names(code, has_cells ? &cells : nullptr);
   if (is_class_body(nested)) {
     unit_.keep_class(index, code, free);

@@ -172,6 +172,21 @@ Expr BlockPrinter::pop_value() {
   }
   if (top.slot.kind == Kind::kLocals) return value_expr(shared_.helper("locals") + "()", true, false);
   if (top.slot.kind == Kind::kBuildClass) return value_expr(shared_.helper("builtins") + ".__build_class__", true, true);
+  if (top.slot.kind == Kind::kCode) return value_expr(shared_.literal(code_constant(top.slot.extra)), true, true);
+  if (top.slot.kind == Kind::kClassBody) {
+    const auto& [code, names] = unit_.kept_class(top.slot.extra);
+    std::string cells;
+    for (const std::string& name : names) cells += cell_of(name) + ", ";
+    return value_expr(shared_.helper("function") + "(" + shared_.helper("globals") + "(), None, None, None, (" + cells + "), " +
+                          shared_.literal(code) + ", None)",
+                      true, false);
+  }
+  if (top.slot.kind == Kind::kClosure) return value_expr(cell(static_cast<uint32_t>(top.slot.extra)), true, true);
+  if (top.slot.kind == Kind::kCells) {
+    std::string text;
+    for (const std::string& one : unit_.cells(top.slot.extra).texts) text += one + ", ";
+    return value_expr("(" + text + ")", true, true);
+  }
   if (top.slot.kind != Kind::kValue) throw Unsupported("something that is no value is used as one");
   return top;
 }
@@ -313,6 +328,19 @@ void BlockPrinter::load_slot(uint32_t slot) {
   push(value_expr(slot_text(slot), true, unit_.is_argument_for_good(slot)));
 }
 
+// A cell as an object: code that compilers of others make passes it on.
+std::string BlockPrinter::cell(uint32_t slot) const {
+  if (shadowed(slot)) return unit_.shadow(slot);
+  return cell_of(unit_.name_of_slot(slot));
+}
+
+std::string BlockPrinter::cell_of(const std::string& name) const {
+  if (unit_.scope().type == Scope::kModule) throw Unsupported("a cell of a module");
+  return "(lambda: " + name + ").__closure__[0]";
+}
+
+PyObject* BlockPrinter::code_constant(int32_t index) const { return code_.consts[static_cast<size_t>(index)].get(); }
+
 // Inside of a comprehension that stands in this code (3.12), a name may be the comprehension's own variable.
 bool BlockPrinter::shadowed(uint32_t slot) const {
   return std::any_of(stack_.begin(), stack_.end(),
@@ -396,6 +424,7 @@ void BlockPrinter::display(const char* open, const char* close, uint32_t count, 
     Cells made;
     for (uint32_t i = 0; i < count; ++i) {
       const auto slot = static_cast<uint32_t>(pop().slot.extra);
+      made.texts.insert(made.texts.begin(), cell(slot));
       made.names.insert(made.names.begin(), shadowed(slot) ? unit_.shadow(slot) : unit_.name_of_slot(slot));
       if (shadowed(slot)) made.own.push_back(unit_.shadow(slot));
     }

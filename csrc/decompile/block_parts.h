@@ -67,6 +67,7 @@ enum class Kind : uint8_t {
   kLocals,      // LOAD_LOCALS
   kClosure,     // a cell: `extra` is its slot
   kCells,       // a tuple of cells: `extra` is the instruction that made it
+  kCode,        // a code object: constant `extra`, printed where it becomes a function
   kNoFinally,   // 3.8: the finally block was entered in the normal way
   kReturnTo,    // 3.8: it was called: `extra` is the instruction to go back to
 };
@@ -125,6 +126,7 @@ struct Scope {
 
 struct Cells {                     // a tuple of cells
   std::vector<std::string> names;  // the variables
+  std::vector<std::string> texts;  // the cells as expressions
   std::vector<std::string> own;    // those of them that hold a cell themselves
 };
 

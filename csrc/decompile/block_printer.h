@@ -41,6 +41,9 @@ class BlockPrinter {
   // block_ops.cpp: variables and groups of instructions.
   void load_slot(uint32_t slot);
   bool shadowed(uint32_t slot) const;
+  std::string cell(uint32_t slot) const;
+  std::string cell_of(const std::string& name) const;
+  PyObject* code_constant(int32_t index) const;
   std::string slot_text(uint32_t slot) const;
   bytecode::LocalKind slot_kind(uint32_t slot) const;
   void store(const std::string& target);

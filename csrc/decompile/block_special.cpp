@@ -1,4 +1,6 @@
 // Block form: exceptions, context managers, imports, patterns, and the rest of what has no operator or statement of its own.
+#include <algorithm>
+
 #include "bytecode/effects.h"
 #include "decompile/block_printer.h"
 
@@ -45,12 +47,11 @@ bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
       return true;
     }
     case Op::POP_EXCEPT:
-      if (level_ == 0) throw Unsupported("POP_EXCEPT without an exception being handled");
       settle();
-      for (int i = 0; i < (version_ >= 311 ? 1 : 3); ++i) {
-        if (pop().slot.kind != Kind::kSaved) throw Unsupported("POP_EXCEPT of something else");
-      }
-      --level_;
+      // Where none is being handled this puts back what is there, except in code that never runs: rows of code made by compilers cover
+      // instructions in front of the handler that they belong to.
+      for (int i = 0; i < (version_ >= 311 ? 1 : 3); ++i) pop();
+      level_ = std::max(level_ - 1, 0);
       return true;
     case Op::CHECK_EXC_MATCH: {
       const Expr kinds = pop_value();

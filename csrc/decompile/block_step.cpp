@@ -87,10 +87,13 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
     case Op::LOAD_CONST: {
       if (in.arg >= code_.consts.size()) throw Unsupported("a constant that does not exist");
       PyObject* value = code_.consts[in.arg].get();
-      // A code object is printed where it becomes a function.
+      if (bytecode::is_code(value)) {
+        push_kind(Kind::kCode, static_cast<int32_t>(in.arg));
+        return true;
+      }
       Expr made = value_expr("", !PyLong_Check(value) && !PyFloat_Check(value), true);
       made.constant = value;
-      made.text = bytecode::is_code(value) ? "None" : shared_.literal(value);
+      made.text = shared_.literal(value);
       push(made);
       return true;
     }

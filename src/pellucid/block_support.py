@@ -218,6 +218,17 @@ def annotations(pairs: Any) -> Dict[str, Any]:
     return pairs if isinstance(pairs, dict) else dict(zip(pairs[::2], pairs[1::2]))
 
 
+def function(space: Any, defaults: Any, kwdefaults: Any, notes: Any, cells: Any, code: Any, qualname: Any) -> Any:
+    """A function of a code object, as MAKE_FUNCTION makes it."""
+    made = types.FunctionType(code, space, None, defaults, cells or None)
+    made.__kwdefaults__ = kwdefaults
+    if notes is not None:
+        made.__annotations__ = annotations(notes)
+    if qualname is not None:
+        made.__qualname__ = qualname
+    return made
+
+
 def named(function: Any, name: str, qualname: str) -> Any:
     """Gives a function the names of its original, in its code object too."""
     names: Dict[str, Any] = {"co_name": name}
