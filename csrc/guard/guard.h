@@ -99,6 +99,11 @@ class GuardProgram {
     PyErr_SetString(PyExc_NotImplementedError, "these guards have no text");
     return -1;
   }
+  // The objects that the text calls V, for the frame: a tuple. Null with an exception set.
+  virtual PyObject* text_values(const FrameView&) const {
+    PyErr_SetString(PyExc_NotImplementedError, "these guards have no text");
+    return nullptr;
+  }
   // What the program owns, for the garbage collector of whoever owns the program; and how much memory it takes itself.
   virtual int traverse(visitproc, void*) const { return 0; }
   virtual size_t bytes() const { return 0; }

@@ -182,6 +182,7 @@ class Program final : public GuardProgram {
   PyObject* describe() const override;
   void adopt_arena(std::shared_ptr<source::Arena> arena) { arena_ = std::move(arena); }
   int evaluate_text(const FrameView& frame) const override;
+  PyObject* text_values(const FrameView& frame) const override;
 
  private:
   friend class Compiler;
@@ -208,6 +209,7 @@ class Program final : public GuardProgram {
   // text.cpp
   std::string guard_text(const GuardInfo& guard, TextValues& values) const;
   std::string whole_text(TextValues& values) const;
+  py::Ref tuple_of(const TextValues& values, const FrameView& frame) const;
 
   Holds holds_;
   std::vector<Row> rows_;

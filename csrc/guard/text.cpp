@@ -262,12 +262,9 @@ std::string Program::check_fn_text() const {
   return whole_text(values);
 }
 
-int Program::evaluate_text(const FrameView& frame) const {
-  if (!valid()) return 0;
-  TextValues values;
-  std::string text = whole_text(values);
+py::Ref Program::tuple_of(const TextValues& values, const FrameView& frame) const {
   py::Ref held = py::Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  if (!held) return -1;
+  if (!held) return {};
   for (size_t i = 0; i < values.size(); i++) {
     py::Ref value;
     if (values[i].type == nullptr) {
@@ -275,10 +272,25 @@ int Program::evaluate_text(const FrameView& frame) const {
     } else {  // alive if it is still there, and otherwise anything else will do
       value = values[i].place != nullptr ? resolve(values[i].place, frame) : py::Ref::share(PyFunction_GET_GLOBALS(frame.func));
       if (value.get() != values[i].object) value = py::Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-      if (!value) return -1;
+      if (!value) return {};
     }
     PyTuple_SET_ITEM(held.get(), static_cast<Py_ssize_t>(i), value.release());
   }
+  return held;
+}
+
+PyObject* Program::text_values(const FrameView& frame) const {
+  TextValues values;
+  if (valid()) whole_text(values);
+  return tuple_of(values, frame).release();
+}
+
+int Program::evaluate_text(const FrameView& frame) const {
+  if (!valid()) return 0;
+  TextValues values;
+  std::string text = whole_text(values);
+  py::Ref held = tuple_of(values, frame);
+  if (!held) return -1;
   py::Ref locals = py::Ref::steal(PyDict_New());
   if (!locals) return -1;
   for (const source::Source& source : arena_->all()) {

@@ -25,6 +25,7 @@ constexpr size_t kCaptureStack = size_t{512} << 10;
 Translator translator = translate::translate;
 PyObject* disable_name = nullptr;
 PyObject* original_callable_name = nullptr;
+PyObject* capture_observer = nullptr;  // null: nobody looks
 
 // While a frame is captured no frame is looked at, by PyTorch's compiler neither, and wrappers run as written, however the capture ends.
 class CaptureScope {
@@ -189,6 +190,26 @@ Miss keep(RegionObject* region, PyObject* function, const guard::FrameView& fram
   return {Next::kRun, std::move(entry)};
 }
 
+// The entry as observers see it. Null with an exception set.
+py::Ref described(const cache::GuardedCode& entry, const guard::FrameView& frame) {
+  py::Ref row = py::Ref::steal(describe_entry(entry));
+  py::Ref values = row ? py::Ref::steal(entry.guards->text_values(frame)) : py::Ref();
+  if (!values || PyDict_SetItemString(row.get(), "values", values.get()) < 0) return {};
+  return row;
+}
+
+// An observer that fails is its own trouble, not the program's.
+void tell_observer(const guard::FrameView& frame, const cache::GuardedCode* entry, const std::string& reason) {
+  if (capture_observer == nullptr) return;
+  CaptureScope unseen;
+  py::Ref observer = py::Ref::share(capture_observer);
+  py::Ref row = entry == nullptr ? py::Ref::share(Py_None) : described(*entry, frame);
+  py::Ref text = py::Ref::steal(PyUnicode_DecodeUTF8(reason.data(), static_cast<Py_ssize_t>(reason.size()), "backslashreplace"));
+  py::Ref told =
+      row && text ? py::Ref::steal(PyObject_CallFunctionObjArgs(observer.get(), frame.func, row.get(), text.get(), nullptr)) : py::Ref();
+  if (!told) PyErr_WriteUnraisable(observer.get());
+}
+
 bool marked(PyObject* function, PyObject* name) {
   PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
   if (dict == nullptr) return false;
@@ -200,6 +221,12 @@ bool marked(PyObject* function, PyObject* name) {
 }  // namespace
 
 void set_translator(Translator other) { translator = other == nullptr ? translate::translate : other; }
+
+void set_capture_observer(PyObject* observer) {
+  PyObject* before = capture_observer;
+  capture_observer = observer == Py_None ? nullptr : Py_NewRef(observer);
+  Py_XDECREF(before);
+}
 
 bool ready_capture() {
   disable_name = PyUnicode_InternFromString("_torchdynamo_disable");
@@ -262,9 +289,14 @@ Miss capture_miss(RegionObject* region, PyObject* function, PyObject* const* loc
     PyErr_NoMemory();
     return {Next::kRaise, nullptr};
   }
+  if (result.outcome == translate::Outcome::kSkip || result.outcome == translate::Outcome::kRunAsIs)
+    tell_observer(frame, nullptr, result.reason);
   switch (result.outcome) {
-    case translate::Outcome::kCaptured:
-      return keep(region, function, frame, std::move(result.entry), added_before);
+    case translate::Outcome::kCaptured: {
+      Miss kept = keep(region, function, frame, std::move(result.entry), added_before);
+      if (kept.next == Next::kRun) tell_observer(frame, kept.entry.get(), "");
+      return kept;
+    }
     case translate::Outcome::kSkip:
       cache->state = cache::State::kSkip;
       cache->skip_reason = result.reason;

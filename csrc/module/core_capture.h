@@ -30,6 +30,10 @@ bool takes_over(PyObject* function);
 using Translator = translate::Result (*)(const guard::FrameView& frame, PyObject* code, cache::Region& region);
 void set_translator(Translator translator);
 
+// Told about every capture that ends, by its thread: observer(function, entry, reason). `entry`: what describe_region() has, with
+// "values", the objects that its check_fn calls V; or None, and why there is none. None: nobody looks.
+void set_capture_observer(PyObject* observer);
+
 bool ready_capture();
 
 }  // namespace pellucid::module

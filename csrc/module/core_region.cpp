@@ -134,19 +134,6 @@ Py_ssize_t bytes_of(const cache::GuardedCode& entry) {
   return static_cast<Py_ssize_t>(total);
 }
 
-PyObject* describe_entry(const cache::GuardedCode& entry) {
-  py::Ref guards = py::Ref::steal(entry.guards->describe());
-  py::Ref module = entry.graph ? bridge::graph_module_of(entry.graph.get()) : py::Ref::share(Py_None);
-  const Py_ssize_t bytes = bytes_of(entry);
-  if (!guards || !module || bytes < 0) return nullptr;
-  std::string check = entry.guards->check_fn_text(), program = entry.guards->program_text();
-  return Py_BuildValue("{sOss#ss#sNsNsNsKsNsNsn}", "guards", guards.get(), "check_fn", check.data(), static_cast<Py_ssize_t>(check.size()),
-                       "program", program.data(), static_cast<Py_ssize_t>(program.size()), "code", or_none(entry.code), "graph_module",
-                       module.release(), "report", or_none(entry.report), "hits", static_cast<unsigned long long>(entry.hits),
-                       "calls_python", PyBool_FromLong(entry.calls_python), "valid", PyBool_FromLong(entry.guards->valid()), "bytes",
-                       bytes);
-}
-
 }  // namespace
 
 const cpython::HookApi* hook_table = nullptr;
@@ -247,6 +234,19 @@ void reset_all_regions() {
   std::vector<py::Ref> regions;
   for (RegionObject* region : live_regions()) regions.push_back(py::Ref::share(reinterpret_cast<PyObject*>(region)));
   for (const py::Ref& region : regions) reset_region(reinterpret_cast<RegionObject*>(region.get()));
+}
+
+PyObject* describe_entry(const cache::GuardedCode& entry) {
+  py::Ref guards = py::Ref::steal(entry.guards->describe());
+  py::Ref module = entry.graph ? bridge::graph_module_of(entry.graph.get()) : py::Ref::share(Py_None);
+  const Py_ssize_t bytes = bytes_of(entry);
+  if (!guards || !module || bytes < 0) return nullptr;
+  std::string check = entry.guards->check_fn_text(), program = entry.guards->program_text();
+  return Py_BuildValue("{sOss#ss#sNsNsNsKsNsNsn}", "guards", guards.get(), "check_fn", check.data(), static_cast<Py_ssize_t>(check.size()),
+                       "program", program.data(), static_cast<Py_ssize_t>(program.size()), "code", or_none(entry.code), "graph_module",
+                       module.release(), "report", or_none(entry.report), "hits", static_cast<unsigned long long>(entry.hits),
+                       "calls_python", PyBool_FromLong(entry.calls_python), "valid", PyBool_FromLong(entry.guards->valid()), "bytes",
+                       bytes);
 }
 
 PyObject* describe_region(RegionObject* region) {

@@ -54,6 +54,8 @@ void reset_all_regions();
 
 // A list of {code, state, reason, entries: [{guards, check_fn, program, code, graph_module, report, hits, calls_python, valid}]}.
 PyObject* describe_region(RegionObject* region);
+// One of those entries: a dict.
+PyObject* describe_entry(const cache::GuardedCode& entry);
 
 bool ready_region_type();
 

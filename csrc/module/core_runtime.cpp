@@ -5,6 +5,7 @@
 #include "module/core_capture.h"
 #include "module/core_function.h"
 #include "module/core_torch_compiler.h"
+#include "translate/resume.h"
 
 namespace pellucid::module {
 
@@ -51,6 +52,16 @@ PyObject* py_optimized_module(PyObject*, PyObject* args) {
   PyObject *type, *module, *call;
   if (!PyArg_ParseTuple(args, "O!OO:optimized_module", &PyType_Type, &type, &module, &call)) return nullptr;
   return new_optimized_module(reinterpret_cast<PyTypeObject*>(type), module, call);
+}
+
+PyObject* py_set_capture_observer(PyObject*, PyObject* observer) {
+  set_capture_observer(observer);
+  Py_RETURN_NONE;
+}
+
+PyObject* py_resumed_code(PyObject*, PyObject* code) {
+  const translate::Resume* resume = translate::resume_of(code);
+  return Py_NewRef(resume == nullptr ? Py_None : resume->original.get());
 }
 
 PyObject* py_describe_region(PyObject*, PyObject* object) {
@@ -101,6 +112,9 @@ PyMethodDef methods[] = {
     {"describe_region", py_describe_region, METH_O, "The region's caches and entries, as lists of dicts."},
     {"reset_region", py_reset_region, METH_O, "Drop everything that was captured in a region."},
     {"reset_all", py_reset_all, METH_NOARGS, "Drop everything that was captured in any region."},
+    {"resumed_code", py_resumed_code, METH_O, "The code object that the code of a resume function goes on with; None for other code."},
+    {"set_capture_observer", py_set_capture_observer, METH_O,
+     "set_capture_observer(observer): observer(function, entry, reason) is called for every capture that ends; None: no more."},
     {"set_skip_roots", py_set_skip_roots, METH_VARARGS,
      "set_skip_roots(torch, own, library, site): directories, each with a trailing separator."},
     {"skip_reason", py_skip_reason, METH_O, "Why frames of this code object run as written, or None if they are looked at."},

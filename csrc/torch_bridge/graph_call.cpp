@@ -1,6 +1,8 @@
 // The C object that calls a compiled graph. Its hot path copies pointers and makes one vectorcall.
 #include "torch_bridge/graph_call.h"
 
+#include <structmember.h>
+
 #include <cstddef>
 #include <cstring>
 
@@ -141,6 +143,11 @@ int clear(PyObject* self) {
   return 0;
 }
 
+PyMemberDef members[] = {
+    {"added", T_PYSSIZET, offsetof(GraphCall, block_size), READONLY, "How many verified parameters follow its caller's arguments."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
 PyTypeObject* graph_call_type() {
   static PyTypeObject type = [] {
     PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -152,6 +159,7 @@ PyTypeObject* graph_call_type() {
     made.tp_dealloc = dealloc;
     made.tp_traverse = traverse;
     made.tp_clear = clear;
+    made.tp_members = members;
     made.tp_doc = "Calls a compiled graph with a transformed function's arguments and the entry's verified parameters.";
     return made;
   }();

@@ -1,16 +1,21 @@
 """What the capture in C++ asks of Python: the call of a backend, exceptions and reports for people. Called by name from `_core`."""
 
+import contextlib
 from types import CodeType
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence
 
 from pellucid import _native, config, exc, logging
 from pellucid.profile import Profile, place_of
+
+# With somebody watching: graph_watcher(backend's name, graph module) gives a context in which the backend is called.
+graph_watcher: Optional[Callable[[str, Any], ContextManager[None]]] = None
 
 
 def compile_graph(backend: Any, name: str, graph_module: Any, example_inputs: Sequence[Any]) -> Optional[Callable[..., Any]]:
     """Calls the backend. None: it failed, and `config.backend_errors` is "eager". Raises exc.BackendCompilerFailed otherwise."""
     try:
-        compiled = backend(graph_module, example_inputs)
+        with contextlib.nullcontext() if graph_watcher is None else graph_watcher(name, graph_module):
+            compiled = backend(graph_module, example_inputs)
     except Exception as error:
         if config.backend_errors == "eager":
             logging.root.warning("backend %r failed, the frame runs as written: %s: %s", name, type(error).__name__, error)

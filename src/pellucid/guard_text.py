@@ -11,7 +11,7 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Optional, Tuple
 
-__all__ = ["Missing", "evaluate"]
+__all__ = ["HELPERS", "Missing", "evaluate"]
 
 
 class Missing(Exception):
@@ -20,7 +20,7 @@ class Missing(Exception):
 
 def evaluate(text: str, local_values: Dict[str, Any], function: types.FunctionType, values: Tuple[Any, ...]) -> bool:
     """Runs the text of a guard program for a call of `function`; `values` are the objects it calls V."""
-    namespace: Dict[str, Any] = dict(_HELPERS)
+    namespace: Dict[str, Any] = dict(HELPERS)
     namespace["V"] = values
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # "is" with a literal: identity is what such a guard means
@@ -333,7 +333,8 @@ def float32_precision(classes: int) -> int:
     return word
 
 
-_HELPERS: Dict[str, Callable[..., Any]] = {
+# The words, by name.
+HELPERS: Dict[str, Callable[..., Any]] = {
     helper.__name__: helper
     for helper in (
         attribute,

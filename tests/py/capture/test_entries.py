@@ -423,7 +423,7 @@ def test_grad_mode_dtype_and_autocast_recompile():
 def objects_named_in(text, known, local_values, function):
     """The V of a text: by the names in its comments, and else what stands left of `is` now, while the entry holds."""
     values = [function.__globals__] if "G is not V[0]" in text else []
-    names = dict(vars(guard_text)["_HELPERS"], V=values, L=local_values, G=function.__globals__, F=function)
+    names = dict(guard_text.HELPERS, V=values, L=local_values, G=function.__globals__, F=function)
     for line in text.splitlines():
         for number, name in re.findall(r"V\[(\d+)\]: ([^;]+)", line.partition("  # ")[2]):
             assert int(number) == len(values)
