@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pellucid.api import maybe_mark_dynamic as maybe_mark_dynamic
     from pellucid.api import optimize as optimize
     from pellucid.api import reset as reset
+    from pellucid.debugging.session import prepare_debug as prepare_debug
     from pellucid.decompiling import decompile as decompile
     from pellucid.explaining import explain as explain
     from pellucid.shapes import ShapeEnv as ShapeEnv
@@ -48,6 +49,7 @@ _LAZY: Dict[str, Tuple[str, Optional[str]]] = {
     "mark_unbacked": ("api", "mark_unbacked"),
     "maybe_mark_dynamic": ("api", "maybe_mark_dynamic"),
     "optimize": ("api", "optimize"),
+    "prepare_debug": ("debugging.session", "prepare_debug"),
     "reset": ("api", "reset"),
     "ShapeEnv": ("shapes", "ShapeEnv"),
     "constrain_range": ("shapes", "constrain_range"),
