@@ -27,6 +27,7 @@ class Builder {
     if (code_.instructions.empty()) no_form("no instructions");
     depths_ = depths_of(code_);
     normalize(code_, flow_, &leaders_, &row_of_);
+    if (code_.version == 310) merge_old_exits(code_, flow_, row_of_, depths_, leaders_);
     merge_ends(code_, flow_, row_of_);
     if (flow_.end >= 0) leaders_[at(flow_.end)] = 1;
     find_regions();
@@ -34,7 +35,7 @@ class Builder {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
     merge_before_end(flow_, row_of_, depths_);
-    if (code_.version >= 310) merge_exits(flow_, row_of_, depths_, leaders_);
+    if (code_.version >= 311) merge_exits(flow_, row_of_, depths_, leaders_);
     merge_loop_tests(flow_, row_of_);
     name_regions();
     place_nops();

@@ -81,6 +81,8 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
 void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
+void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
+                     const std::vector<uint8_t>& leaders);  // old_exits.cpp
 
 bool is_conditional(Op op);
 void split_pairs(bytecode::Code& code);

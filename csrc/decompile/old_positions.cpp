@@ -120,6 +120,9 @@ class Placer {
     }
     const int line = in(i).position.line;
     if (line < 0 || i == 0 || in(i - 1).position.line == line) return;
+    if (back && (in(in(i).target).position.line == line || (is(in(i).target - 1, Op::NOP) && in(in(i).target - 1).position.line == line))) {
+      return;  // the jump of `while True`
+    }
     if (!bytecode::falls_through(in(i - 1).op) || in(i - 1).target < 0) {
       if (!from_[at(i)].empty()) return;
     }

@@ -1,0 +1,138 @@
+// 3.10 copies code that ends in a return or a raise: up to four instructions to each jump that leads there, and what begins without a line
+// (the end of the function, the end of a guarded body) whatever its length. Here the copies become one again, the last. Lines tell copies
+// from code that is merely alike.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "bytecode/effects.h"
+#include "bytecode/tables.h"
+#include "decompile/flow.h"
+
+namespace pellucid::decompile {
+namespace {
+
+size_t at(int index) { return static_cast<size_t>(index); }
+
+constexpr int kMostInstructions = 4;  // MAX_COPY_SIZE of 3.10's compiler
+constexpr size_t kMostCandidates = 8;
+
+class ExitMerger {
+ public:
+  ExitMerger(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
+             const std::vector<uint8_t>& leaders)
+      : flow_(flow), original_(flow.ins), row_of_(row_of), depths_(depths), leaders_(leaders), tables_(*bytecode::tables(code.version)) {
+    targets_.assign(flow.ins.size(), 0);
+    for (const Instruction& in : flow.ins) {
+      if (in.target >= 0) targets_[at(in.target)] = 1;
+    }
+  }
+
+  void run() {
+    std::map<std::tuple<int, int, int>, std::vector<int>> kept;
+    for (int i = static_cast<int>(flow_.ins.size()); i-- > 0;) {
+      const Instruction& in = original_[at(i)];
+      if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS) || depths_[at(i)] < 0) continue;
+      const bool implied = is_implied(i);
+      if (in.position.line < 0 && !implied) continue;
+      std::vector<int>& same = kept[{implied ? -1 : in.position.line, static_cast<int>(in.op), implied ? 0 : in.position.end_column}];
+      int best = 0, other = -1;
+      for (size_t k = same.size(); k-- > 0 && same.size() - k <= kMostCandidates;) {
+        if (const int length = alike(same[k], i); length >= std::max(best, 1)) {
+          best = length;
+          other = same[k];
+        }
+      }
+      same.push_back(i);
+      if (best == 0) continue;
+      Instruction& jump = flow_.ins[at(i - best + 1)];
+      jump.op = Op::JUMP_ABSOLUTE;
+      jump.target = other - best + 1;
+      jump.arg = 0;
+      jump.position = {};
+    }
+  }
+
+ private:
+  // A return of None that stands nowhere: see old_positions.cpp.
+  bool is_implied(int i) const {
+    const bytecode::Position& p = original_[at(i)].position;
+    return original_[at(i)].op == Op::RETURN_VALUE && p.column == 0 && p.end_column == 0;
+  }
+
+  bool same_step(int a, int b, bool implied) const {
+    const Instruction &p = original_[at(a)], &q = original_[at(b)];
+    if (p.op != q.op || p.arg != q.arg || p.target >= 0 || q.target >= 0 || row_of_[at(a)] != row_of_[at(b)] ||
+        depths_[at(a)] != depths_[at(b)]) {
+      return false;
+    }
+    return implied ||
+           (p.position.line == q.position.line && p.position.column == q.position.column && p.position.end_column == q.position.end_column);
+  }
+
+  bool begins(int i) const { return i == 0 || targets_[at(i)] != 0 || leaders_[at(i)] != 0 || row_of_[at(i - 1)] != row_of_[at(i)]; }
+
+  // How many instructions up to these two are copies of each other, 0: none.
+  int alike(int a, int b) const {
+    const bool implied = is_implied(a);
+    int length = 0, low = 0, depth = 0, allowed = 0;
+    bool bounded = false;
+    while (a - length > b && b - length >= 0) {
+      const int i = a - length, j = b - length;
+      if (!same_step(i, j, implied && length < 2)) break;
+      const Instruction& in = original_[at(i)];
+      if (in.op == Op::RETURN_VALUE || in.op == Op::RAISE_VARARGS) {
+        if (length > 0) break;
+      } else if (!bytecode::falls_through(in.op)) {
+        break;
+      }
+      ++length;
+      if (begins(i) && begins(j)) {
+        bounded = true;
+        break;
+      }
+      if (begins(i) || begins(j)) break;
+    }
+    if (length == 0) return 0;
+    for (int k = length; k-- > 0;) {
+      const Instruction& in = original_[at(a - k)];
+      depth -= std::max(0, needs(in));
+      low = std::min(low, depth);
+      depth += std::max(0, needs(in)) + effect(in);
+      if (in.op == Op::POP_EXCEPT || (in.op == Op::CALL_FUNCTION && in.arg == 3 && k + 2 < length &&
+                                      original_[at(a - k - 1)].op == Op::DUP_TOP && original_[at(a - k - 2)].op == Op::DUP_TOP)) {
+        ++allowed;
+      }
+    }
+    const bool consumes = -low > allowed || original_[at(a - length + 1)].op == Op::ROT_TWO || original_[at(a - length + 1)].op == Op::SWAP;
+    if (consumes) return length <= kMostInstructions && !bounded ? length : 0;
+    if (implied || bounded) return length;
+    return length <= kMostInstructions ? length : 0;
+  }
+
+  int needs(const Instruction& in) const {
+    if (in.op == Op::POP_EXCEPT) return 1;
+    return bytecode::stack_needs(tables_, in.op, in.arg);
+  }
+  int effect(const Instruction& in) const {
+    if (in.op == Op::POP_EXCEPT) return -1;
+    if (in.op == Op::SWAP) return 0;
+    return bytecode::stack_effect(tables_, in.op, in.arg, false);
+  }
+
+  Flow& flow_;
+  const std::vector<Instruction> original_;
+  const std::vector<int>&row_of_, &depths_;
+  const std::vector<uint8_t>& leaders_;
+  const bytecode::Tables& tables_;
+  std::vector<uint8_t> targets_;
+};
+
+}  // namespace
+
+void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
+                     const std::vector<uint8_t>& leaders) {
+  ExitMerger(code, flow, row_of, depths, leaders).run();
+}
+
+}  // namespace pellucid::decompile
