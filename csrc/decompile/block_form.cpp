@@ -85,7 +85,9 @@ void UnitPrinter::name_variables(const std::vector<std::string>& free_names) {
       // The class statement makes this cell itself, under this name. No other variable of a class or module may become an attribute.
       const bool implicit = scope_.type == Scope::kClass && name == "__class__";
       const bool hidden = scope_.type != Scope::kFunction;
-      if (!implicit && (hidden || mangled || !is_plain_name(name) || taken.count(name) != 0 || globals.count(name) != 0)) {
+      // Callers know arguments by name: they keep it, and what reads a global of that name says so.
+      const bool hides = slot >= n_arguments && globals.count(name) != 0;
+      if (!implicit && (hidden || mangled || !is_plain_name(name) || taken.count(name) != 0 || hides)) {
         name = temporary("v" + std::to_string(slot));
       }
       taken.insert(name);
@@ -344,6 +346,12 @@ std::vector<Line> UnitPrinter::body() {
     }
     variables.insert(scope_.temporaries.begin(), scope_.temporaries.end());
     if (!variables.empty()) lines.push_back({0, "if 0: " + join(variables, " = ") + " = None"});
+    // And every cell is one, whether anything in here shares it or not.
+    std::set<std::string> cells;
+    for (size_t slot = 0; slot < scope_.slots.size(); ++slot) {
+      if (code_.localsplus_kinds[slot] != LocalKind::kLocal && is_plain_name(scope_.slots[slot])) cells.insert(scope_.slots[slot]);
+    }
+    if (!cells.empty()) lines.push_back({0, "if 0: lambda: (" + join(cells, ", ") + ",)"});
     if ((code_.flags & (kGenerator | kAsyncGenerator)) != 0) lines.push_back({0, "if 0: yield"});
   }
   lines.insert(lines.end(), blocks.begin(), blocks.end());
