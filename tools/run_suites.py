@@ -114,19 +114,42 @@ def fuzz(_jobs: int) -> None:
 
 def cases(jobs: int) -> None:
     """The programs of ../shared/cases (group coverage), captured and eagerly."""
+    rows = cases_with("case_adapter:factory", jobs)
+    if rows is not None:
+        judge_cases(rows)
+
+
+def generated_cases(jobs: int) -> None:
+    """The same, with the code that Pellucid makes of them decompiled and run in its place."""
+    rows = cases_with("decompiled_adapter:own", jobs)
+    if rows is not None:
+        judge_cases(rows)
+
+
+def generated_cases_stock(jobs: int) -> None:
+    """The programs that torch.compile passes, with the code that it makes of them decompiled and run in its place."""
+    rows = cases_with("torch", jobs)
+    if rows is not None:
+        passed = {row["case"] for row in rows if row["ok"]}
+        judge_cases([row for row in cases_with("decompiled_adapter:stock", jobs) or [] if row["case"] in passed])
+
+
+def cases_with(implementation: str, jobs: int) -> Optional[List[Dict[str, Any]]]:
+    """What the programs of ../shared/cases (group coverage) gave; None where they are not there."""
     if not (CASES / "run_cases.py").is_file():
         print("NOT RUN: no ../shared/cases beside this checkout")
-        return
+        return None
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [sys.executable, str(CASES / "run_cases.py"), "--impl", "case_adapter:factory", "--group", "coverage"]
+        command = [sys.executable, str(CASES / "run_cases.py"), "--impl", implementation, "--group", "coverage"]
         path = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/cases"))
         try:
             run([*command, "-j", str(jobs), "--timeout", "300", "--verbose", "--json", str(report)], {"PYTHONPATH": path})
         except SuiteError:
             if not report.exists():
                 raise
-        judge_cases(json.loads(report.read_text()))
+        rows: List[Dict[str, Any]] = json.loads(report.read_text())
+        return rows
 
 
 def decompiler_cases(_jobs: int) -> None:
@@ -218,11 +241,15 @@ SUITES: Dict[str, Callable[[int], None]] = {
     "interpreters": interpreters,
     "python": python,
     "cases": cases,
+    "generated-cases": generated_cases,
     "decompiler-cases": decompiler_cases,
     "fuzz": fuzz,
     "sanitizers": sanitizers,
 }
-ON_REQUEST: Dict[str, Callable[[int], None]] = {"sanitizers-all": sanitizers_all}  # only where named by --only
+ON_REQUEST: Dict[str, Callable[[int], None]] = {  # only where named by --only
+    "sanitizers-all": sanitizers_all,
+    "generated-cases-stock": generated_cases_stock,
+}
 
 
 def run_suite(name: str, jobs: int) -> Outcome:

@@ -105,6 +105,31 @@ PyObject* testing_set_translate(PyObject*, PyObject* callable) {
   Py_RETURN_NONE;
 }
 
+py::Ref& replace_callable() {
+  static auto* callable = new py::Ref;  // as above
+  return *callable;
+}
+
+// The translator, with its transformed code replaced by what the test makes of it: replace(function, code) -> code.
+translate::Result replacing_translate(const guard::FrameView& frame, PyObject* code, cache::Region& region) {
+  translate::Result result = translate::translate(frame, code, region);
+  if (result.outcome != translate::Outcome::kCaptured) return result;
+  py::Ref other = py::Ref::steal(PyObject_CallFunctionObjArgs(replace_callable().get(), frame.func, result.entry->code.get(), nullptr));
+  if (!other || !PyCode_Check(other.get())) {
+    result.outcome = translate::Outcome::kError;
+    return result;
+  }
+  result.entry->code = std::move(other);
+  result.entry->direct = {};
+  return result;
+}
+
+PyObject* testing_replace_code(PyObject*, PyObject* callable) {
+  replace_callable() = callable == Py_None ? py::Ref() : py::Ref::share(callable);
+  set_translator(callable == Py_None ? nullptr : replacing_translate);
+  Py_RETURN_NONE;
+}
+
 // A compiled graph that ignores its inputs: calls of it cost as little as a callable can, so what is left of a call is overhead.
 struct PreparedOutputs {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -164,6 +189,8 @@ PyMethodDef methods[] = {
      "prepared_outputs(outputs): a callable that returns this tuple for any arguments, in place of a compiled graph."},
     {"testing_add_entry", testing_add_entry, METH_VARARGS,
      "testing_add_entry(region, original code, transformed code, check or None, calls_python): an entry made by hand."},
+    {"testing_replace_code", testing_replace_code, METH_O,
+     "From now on transformed code is what this callable(function, code) returns; None: as it is again."},
     {"testing_set_translate", testing_set_translate, METH_O,
      "Capture by this callable(function, code, arguments) in place of the translator; None: the translator again."},
     {nullptr, nullptr, 0, nullptr},

@@ -1,88 +1,85 @@
-"""Code that compilers of PyTorch programs make: decompiled and run in the original's place, it gives the same results."""
+"""Code that compilers of PyTorch programs make: decompiled and run in the original's place, it gives the same results.
 
-import types
+The programs of ../shared/cases run that way in tools/run_suites.py (generated-cases).
+"""
+
+import pathlib
+import sys
 
 import pytest
 
 import pellucid
-from pellucid import decompiling
 
 torch = pytest.importorskip("torch")
 
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+for folder in ("cases", "py/debugging", "py/models"):
+    sys.path.append(str(TESTS / folder))
 
-def program(a, b):
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return finish(x, b)
-
-
-def finish(x, b):
-    parts = [part + i for i, part in enumerate((x, b))]
-    return x * b, parts, {"a": x.shape[0]}
+import decompiled_adapter
+from dumps import same_run
+from programs import fresh, programs
+from zoo import ZOO
 
 
-def inputs():
+@pytest.fixture
+def replaced(request):
+    """Decompiled code runs in the place of what the compiler made; gives the compiler and the grades of what was decompiled."""
+    decompiled_adapter.grades.clear()
+    with fresh():
+        if request.param == "pellucid":
+            from pellucid._regions import ready_core
+
+            ready_core().testing_replace_code(lambda function, code: decompiled_adapter.again(code, function.__globals__))
+            try:
+                yield pellucid.compile, decompiled_adapter.grades
+            finally:
+                ready_core().testing_replace_code(None)
+        else:
+            import builtins
+
+            from torch._dynamo.convert_frame import register_bytecode_hook
+
+            before = dict(vars(builtins))
+            handle = register_bytecode_hook(lambda _, code: decompiled_adapter.again(code, vars(builtins)))
+            try:
+                yield torch.compile, decompiled_adapter.grades
+            finally:
+                handle.remove()
+                for name in set(vars(builtins)) - set(before):
+                    delattr(builtins, name)
+
+
+BOTH = pytest.mark.parametrize("replaced", ["pellucid", "torch.compile"], indirect=True)
+
+
+@BOTH
+@pytest.mark.parametrize("name", sorted(programs()))
+def test_programs(name, replaced):
+    compiler, grades = replaced
+    function, calls = programs()[name]
+    compiled = compiler(function, backend="eager")
+    for arguments in calls:
+        assert same_run(compiled, function, arguments)
+    # torch.compile leaves some frames alone.
+    assert grades or compiler is torch.compile
+    assert set(grades) <= {"identical", "equal flow", "block form"}
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_models(name, replaced):
+    compiler, grades = replaced
+    make, inputs = ZOO[name]
     torch.manual_seed(0)
-    return [(torch.randn(6), torch.randn(6) + shift) for shift in (-2.0, 2.0)]
-
-
-def equal(first, second):
-    leaves = [torch.utils._pytree.tree_flatten(value) for value in (first, second)]
-    assert leaves[0][1] == leaves[1][1]
-    return all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in zip(leaves[0][0], leaves[1][0]))
-
-
-def in_place_of(code, function_globals):
-    """A function of decompiled code, among the globals that the code made for itself."""
-    result = decompiling.decompile(code, check=True)
-    space = {}
-    exec(compile(result.source, "<decompiled>", "exec"), space)
-    made = space[next(iter(result.renamed), code.co_name)]
-    function_globals.update(result.bindings)
-    return types.FunctionType(made.__code__, function_globals, code.co_name), result
-
-
-def check_codes(codes):
-    for code in codes:
-        _, result = in_place_of(code, {})
-        assert result.grade in ("identical", "equal flow", "block form")
-
-
-def test_what_dynamo_makes():
-    from torch._dynamo.convert_frame import register_bytecode_hook
-
-    torch._dynamo.reset()
-    codes = []
-    handle = register_bytecode_hook(lambda old, new: codes.append(new))
-    try:
-        compiled = torch.compile(program, backend="eager")
-        for each in inputs():
-            compiled(*each)
-    finally:
-        handle.remove()
-    assert len(codes) >= 3
-    check_codes(codes)
-    again, _ = in_place_of(codes[0], program.__globals__)
-    for each in inputs():
-        assert equal(again(*each), program(*each))
-    torch._dynamo.reset()
-
-
-def test_what_pellucid_makes():
-    optimized = pellucid.optimize("eager")(program)
-    for each in inputs():
-        optimized(*each)
-    codes = [entry.code_after for entry in pellucid.cache_entries(optimized, nested=True)]
-    assert len(codes) >= 3
-    check_codes(codes)
-
-
-def test_what_pellucid_makes_of_a_whole_graph():
-    optimized = pellucid.optimize("eager")(finish)
-    for each in inputs():
-        optimized(*each)
-    [entry] = pellucid.cache_entries(optimized)
-    again, _ = in_place_of(entry.code_after, finish.__globals__)
-    for each in inputs():
-        assert equal(again(*each), finish(*each))
+    model, arguments = make().eval(), inputs()
+    compiled = compiler(model, backend="eager")
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            results = []
+            for run in (compiled, model):
+                torch.manual_seed(1)
+                results.append(run(*arguments))
+        torch.testing.assert_close(*results, atol=1e-5, rtol=1e-4)
+    assert grades or (name, compiler) == ("recurrent", torch.compile)  # which torch.compile leaves alone
