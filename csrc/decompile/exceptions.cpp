@@ -81,6 +81,12 @@ std::vector<std::pair<int, int>> Structurer::leaving_edges(int region, int entry
   return edges;
 }
 
+// No statement but the one at hand goes on at a block, nor at the one it only jumps to.
+void Structurer::bar(int block, int by) {
+  barrier_[at(block)] += by;
+  if (const int target = flow_.resolve(block); target != block) barrier_[at(target)] += by;
+}
+
 // A block that only returns or raises.
 bool Structurer::is_exit(int block) const {
   const Block& b = flow_.blocks[at(block)];
@@ -144,10 +150,10 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
   std::vector<int> barriers;
   if (end >= 0) barriers.push_back(end);
   if (after >= 0) barriers.push_back(after);
-  for (int b : barriers) ++barrier_[at(b)];
+  for (int b : barriers) bar(b, 1);
   bool ends_here = false;
   made->body = sequence(block, *stack, end >= 0 ? end : after >= 0 ? after : -1, region, &ends_here);
-  for (int b : barriers) --barrier_[at(b)];
+  for (int b : barriers) bar(b, -1);
   Stmts body = without_nops(made->body);
   if (!body.empty() && body[0]->kind == StmtKind::kAssign && body[0]->value == enter && body[0]->targets.size() == 1) {
     made->withs[0].target = body[0]->targets[0];
@@ -238,7 +244,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   for (int b : {follow, normal}) {
     if (b >= 0) barriers.push_back(b);
   }
-  for (int b : barriers) ++barrier_[at(b)];
+  for (int b : barriers) bar(b, 1);
   bool body_falls = false, handler_falls = false, else_falls = false;
   made->body = sequence(block, *stack, normal >= 0 ? normal : follow, region, &body_falls);
 
@@ -288,12 +294,12 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     made->handlers.push_back(std::move(handler));
   }
   if (normal >= 0) {
-    --barrier_[at(normal)];
+    bar(normal, -1);
     made->orelse = sequence(normal, *stack, follow >= 0 ? follow : next, outer, &else_falls);
-    ++barrier_[at(normal)];
+    bar(normal, 1);
     if (follow < 0 && else_falls) *falls = true;
   }
-  for (int b : barriers) --barrier_[at(b)];
+  for (int b : barriers) bar(b, -1);
   out->push_back(made);
   if (follow == next && (body_falls || handler_falls || else_falls)) *falls = true;
   return follow == next ? (next >= 0 ? next : -1) : follow;
@@ -352,10 +358,10 @@ int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, in
     const int final_line = flow_.ins[at(flow_.blocks[at(r.handler)].end - 1)].position.line;
     if (line >= 0 && line < final_line && flow_.blocks[at(end)].in_edges == 1) end = -1;
   }
-  if (end >= 0) ++barrier_[at(end)];
+  if (end >= 0) bar(end, 1);
   bool ends_here = false, ignored = false;
   made->body = sequence(block, *stack, end, region, &ends_here);
-  if (end >= 0) --barrier_[at(end)];
+  if (end >= 0) bar(end, -1);
   Exprs handler_stack(stack->begin(), stack->begin() + r.depth);
   if (r.lasti) handler_stack.push_back(make(ExprKind::kException, *made->at));
   handler_stack.push_back(make(ExprKind::kException, *made->at));

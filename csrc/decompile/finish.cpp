@@ -121,6 +121,25 @@ bool equal(const Stmts& a, size_t from, const Stmts& b) {
 Structurer::Structurer(Session& session, Function& function, CodeKind kind)
     : session_(session), arena_(session.arena), function_(function), code_(function.code), kind_(kind) {}
 
+// 3.10 keeps an instruction without effect only where nothing else has its line: for `pass`, for what a false constant guards, and before
+// what leaves a statement.
+bool Structurer::is_old_pass(const Stmt* nop, const Stmt* next) const {
+  if (code_.version != 310 || next == nullptr || spans(nop->at, 6)) return false;
+  const int block = flow_.block_of[at(static_cast<int>(nop->at - flow_.ins.data()))];
+  if (flow_.blocks[at(block)].header) return false;
+  switch (next->kind) {
+    case StmtKind::kReturn:
+    case StmtKind::kRaise:
+    case StmtKind::kBreak:
+    case StmtKind::kContinue:
+    case StmtKind::kLeave:
+    case StmtKind::kDropIterator:
+      return false;
+    default:
+      return true;
+  }
+}
+
 // Turns marks into what stands in the source, drops what does not. `tail`: nothing but the end of the code object follows.
 void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
   DepthGuard guard(session_);
@@ -133,7 +152,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
       // The `True` of an endless loop.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) continue;
-      if (spans(stmt->at, 4)) {
+      if (spans(stmt->at, 4) || is_old_pass(stmt, i + 1 < body.size() ? body[i + 1] : nullptr)) {
         stmt->kind = StmtKind::kPass;
       } else if (spans(stmt->at, 3)) {
         stmt->kind = StmtKind::kExpression;

@@ -219,6 +219,7 @@ class Builder {
   void place_nops() {
     region_of_.resize(at(size()));
     for (int i = 0; i < size(); ++i) region_of_[at(i)] = region_at(i);
+    if (code_.version < 311) return;  // where the rows were made of blocks every instruction is where it belongs
     std::map<std::tuple<int, int, int>, int> copies;
     const auto key = [&](int i) {
       const bytecode::Position& p = in(i).position;

@@ -75,7 +75,7 @@ class ExitMerger {
   // How many instructions up to these two are copies of each other, 0: none.
   int alike(int a, int b) const {
     const bool implied = is_implied(a);
-    int length = 0, low = 0, depth = 0, allowed = 0;
+    int length = 0;
     bool bounded = false;
     while (a - length > b && b - length >= 0) {
       const int i = a - length, j = b - length;
@@ -94,6 +94,23 @@ class ExitMerger {
       if (begins(i) || begins(j)) break;
     }
     if (length == 0) return 0;
+    if (bounded || implied) return consumes(a, length) ? (bounded ? 0 : small(a, length)) : length;
+    return small(a, length);
+  }
+
+  // Without knowing where the copied code began: as much as is copied at all. Where a value is used that was left on the stack, all that is
+  // alike must be that code, or it is what ends with statements and handlers behind `return`.
+  int small(int a, int length) const {
+    if (length <= kMostInstructions) return length;
+    for (int shorter = kMostInstructions; shorter > 0; --shorter) {
+      if (!consumes(a, shorter)) return shorter;
+    }
+    return 0;
+  }
+
+  // Whether the last `length` instructions up to `a` use values they did not make, but for what they leave.
+  bool consumes(int a, int length) const {
+    int low = 0, depth = 0, allowed = 0;
     for (int k = length; k-- > 0;) {
       const Instruction& in = original_[at(a - k)];
       depth -= std::max(0, needs(in));
@@ -104,10 +121,8 @@ class ExitMerger {
         ++allowed;
       }
     }
-    const bool consumes = -low > allowed || original_[at(a - length + 1)].op == Op::ROT_TWO || original_[at(a - length + 1)].op == Op::SWAP;
-    if (consumes) return length <= kMostInstructions && !bounded ? length : 0;
-    if (implied || bounded) return length;
-    return length <= kMostInstructions ? length : 0;
+    const Op first = original_[at(a - length + 1)].op;
+    return -low > allowed || first == Op::ROT_TWO || first == Op::SWAP;
   }
 
   int needs(const Instruction& in) const {

@@ -341,6 +341,7 @@ class Raiser {
     const Kind kind = guards_[at(guard)].kind;
     if (kind != Kind::kExcept && kind != Kind::kFinally) return i + 1;
     emit(Op::NOP, 0, i);
+    out_.back().position = {};
     if (is(i + 1, Op::POP_BLOCK)) {
       cover_ = 2 * guard;
       emit(Op::SETUP_FINALLY, 0, i);

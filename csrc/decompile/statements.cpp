@@ -1,6 +1,7 @@
 // Sequences of nodes and the statements that conditions and loops make of them. What follows a branch is the block where its arms meet,
 // what follows a loop the block that its exits lead to; it is placed once, behind the statement.
 #include <algorithm>
+#include <map>
 
 #include "decompile/structure.h"
 
@@ -264,6 +265,24 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
     if (flow_.blocks[at(b)].cold == head.cold) last = std::max(last, b);
   }
   last = std::max(last, head.dead_back);
+  // 3.10 writes an exit that stands behind the loop over the jump to it. Its line tells: code of the loop follows that has a lower one.
+  std::map<int, int> lowest_behind;  // by block of the loop: the lowest line from there on
+  if (code_.version == 310) {
+    std::sort(members.begin(), members.end());
+    int lowest = INT32_MAX;
+    for (size_t k = members.size(); k-- > 0;) {
+      const int line = flow_.ins[at(flow_.blocks[at(members[k])].start)].position.line;
+      if (line > flow_.ins[at(head.start)].position.line) lowest = std::min(lowest, line);
+      lowest_behind[members[k]] = lowest;
+    }
+  }
+  const auto stands_behind = [&](int s) {
+    if (code_.version != 310 || !is_exit(s)) return false;
+    const auto behind = lowest_behind.upper_bound(s);
+    int first = flow_.blocks[at(s)].start;
+    while (first + 1 < flow_.blocks[at(s)].end && flow_.ins[at(first)].op == Op::NOP) ++first;  // the place of `break`
+    return behind != lowest_behind.end() && behind->second < flow_.ins[at(first)].position.line;
+  };
   std::vector<int> exits;
   seen_.reset(flow_.blocks.size());
   pending = {header};
@@ -279,7 +298,7 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
       if (s < 0 || s == exit || !seen_.add(s)) continue;
       const Block& target = flow_.blocks[at(s)];
       const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
-      if (inside_.has(s) || (s > header && s <= last) || deeper || (target.handler && target.depth >= depth)) {
+      if (inside_.has(s) || (s > header && s <= last && !stands_behind(s)) || deeper || (target.handler && target.depth >= depth)) {
         pending.push_back(s);
       } else {
         exits.push_back(s);

@@ -186,6 +186,7 @@ class Structurer {
   int make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int entered_region(int from, int block) const;
   std::vector<std::pair<int, int>> leaving_edges(int region, int entry);
+  void bar(int block, int by);
   bool is_exit(int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
@@ -201,6 +202,7 @@ class Structurer {
   void signature();
   void declare_names();
   void add_unused_free();
+  bool is_old_pass(const Stmt* nop, const Stmt* next) const;
   Expr* lambda_result(const Stmts& body);
 
   Session& session_;
