@@ -192,7 +192,7 @@ class Program final : public GuardProgram {
   // run.cpp
   Answer run(const FrameView& frame) noexcept;
   void raise_for(int32_t guard) const;
-  bool check_tables() noexcept;
+  bool check_tables(bridge::Tangents tangents) noexcept;
   bool revalidate_dict(size_t index) noexcept;
   bool revalidate_type(size_t index) noexcept;
   bool adopt(Entry& entry, PyObject* value) noexcept;

@@ -72,6 +72,7 @@ Verdict Program::check(const FrameView& frame) noexcept {
 
 Program::Answer Program::run(const FrameView& frame) noexcept {
   PyObject** slots = slots_.data();
+  auto tangents = bridge::Tangents::kPossible;
   for (const Row* row = rows_.data();; row++) {
     PyObject* object = row->local & 1 ? frame.locals[row->source] : slots[row->source];
     PyObject* loaded = nullptr;
@@ -193,7 +194,8 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
         continue;
       }
       case Op::kTensors:
-        if (!bridge::tensors_match((row->local & 1 ? frame.locals : slots) + row->source, row_specs_.data() + row->argument, row->count)) {
+        if (!bridge::tensors_match((row->local & 1 ? frame.locals : slots) + row->source, row_specs_.data() + row->argument, row->count,
+                                   tangents)) {
           return Answer::kNo;
         }
         continue;
@@ -239,12 +241,13 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       }
       case Op::kState:
         if (!bridge::global_state_matches(state_)) return Answer::kNo;
+        if (!state_.forward_level()) tangents = bridge::Tangents::kNone;
         continue;
       case Op::kPrecision:
         if (bridge::float32_precision(row->argument) != row->destination) return Answer::kNo;
         continue;
       case Op::kTables:
-        if (!check_tables()) return Answer::kNo;
+        if (!check_tables(tangents)) return Answer::kNo;
         continue;
       case Op::kSkipUnlessMoved:
         if (__builtin_expect(!moved_, 1)) {
@@ -283,7 +286,7 @@ void Program::raise_for(int32_t guard) const {
   PyErr_Restore(error_type, error, error_traceback);
 }
 
-bool Program::check_tables() noexcept {
+bool Program::check_tables(bridge::Tangents tangents) noexcept {
   for (size_t i = 0; i < types_.size(); i++) {
     if (__builtin_expect(cpython::type_version(types_[i].type) != types_[i].version, 0) && !revalidate_type(i)) return false;
   }
@@ -324,7 +327,7 @@ bool Program::check_tables() noexcept {
     }
   }
   for (auto [first, last] : table_runs_) {
-    if (!bridge::tensors_match(slots_.data() + first, table_specs_.data() + first, last - first)) return false;
+    if (!bridge::tensors_match(slots_.data() + first, table_specs_.data() + first, last - first, tangents)) return false;
   }
   return true;
 }

@@ -29,6 +29,7 @@ struct GlobalState {
   int default_dtype() const { return static_cast<int>(bits >> 32 & 0xff); }  // c10::ScalarType
   bool torch_function_disabled() const { return (bits >> 8 & 3) != 0; }
   bool deterministic() const { return bits >> 40 & 1; }
+  bool forward_level() const { return bits >> 43 & 1; }  // of forward-mode AD
   bool autocast_on() const { return !autocast.empty(); }
   size_t functorch_level() const { return functorch_layers.size(); }
 };

@@ -129,7 +129,6 @@ bool same_dims(const int64_t* sizes, const int64_t* strides, const TensorSpec& s
 // A dual tensor's words are those of a plain one, so its tangent has to be asked for.
 bool has_tangent(const AutogradMeta* meta) { return meta->fw_grad_ != nullptr && !meta->fw_grad_->empty(); }
 
-// Without a forward-AD level, which every tangent belongs to, there is no tangent in the process.
 [[gnu::noinline]] bool tangents_may_exist() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
 
 using Words16 [[gnu::vector_size(16)]] = uint64_t;
@@ -138,10 +137,10 @@ using Words64 [[gnu::vector_size(64)]] = uint64_t;
 
 // Inlined into a function for each instruction set. What can be told without a branch is told at the end of each few tensors.
 template <class Words>
-[[gnu::always_inline]] inline bool match_run(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
+[[gnu::always_inline]] inline bool match_run(PyObject* const* objects, const TensorSpec* const* specs, size_t count, Tangents possible) {
   constexpr size_t kAtOnce = 8;
   constexpr size_t kMany = 32;  // as many look at their own tangents for the price of asking whether there can be any
-  const bool tangents = count < kMany || tangents_may_exist();
+  const bool tangents = possible == Tangents::kPossible && (count < kMany || tangents_may_exist());
   const Words16 meta_and_keys_mask = {g_meta_mask, ~uint64_t{0}};
   for (size_t i = 0; i < count;) {
     Words difference = {};
@@ -189,22 +188,23 @@ template <class Words>
   return true;
 }
 
-bool match_plain(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
-  return match_run<Words16>(objects, specs, count);
+bool match_plain(PyObject* const* objects, const TensorSpec* const* specs, size_t count, Tangents tangents) {
+  return match_run<Words16>(objects, specs, count, tangents);
 }
 
 struct WordWidth {
   const char* name;
-  bool (*match)(PyObject* const* objects, const TensorSpec* const* specs, size_t count);
+  bool (*match)(PyObject* const* objects, const TensorSpec* const* specs, size_t count, Tangents tangents);
 };
 
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] bool match_avx2(PyObject* const* objects, const TensorSpec* const* specs, size_t count) {
-  return match_run<Words32>(objects, specs, count);
+[[gnu::target("avx2")]] bool match_avx2(PyObject* const* objects, const TensorSpec* const* specs, size_t count, Tangents tangents) {
+  return match_run<Words32>(objects, specs, count, tangents);
 }
 [[gnu::target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")]] bool match_avx512(PyObject* const* objects,
-                                                                                       const TensorSpec* const* specs, size_t count) {
-  return match_run<Words64>(objects, specs, count);
+                                                                                       const TensorSpec* const* specs, size_t count,
+                                                                                       Tangents tangents) {
+  return match_run<Words64>(objects, specs, count, tangents);
 }
 #endif
 
@@ -381,14 +381,14 @@ const TensorSpec* SpecTable::add(PyObject* tensor) {
   return reinterpret_cast<const TensorSpec*>(found->second.get());
 }
 
-bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count) noexcept {
+bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count, Tangents tangents) noexcept {
   if (__builtin_expect(!g_use_raw, 0)) {
     for (size_t i = 0; i < count; i++) {
       if (!matches_by_accessor(objects[i], *specs[i])) return false;
     }
     return true;
   }
-  return g_words.match(objects, specs, count);
+  return g_words.match(objects, specs, count, tangents);
 }
 
 std::string tensor_difference(PyObject* object, const TensorSpec& spec) {

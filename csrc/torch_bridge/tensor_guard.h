@@ -49,8 +49,11 @@ bool is_tensor(PyObject* object);
 // Whether reading a C getter of `object` can reach a __torch_function__ or __torch_dispatch__: that of its class, or a mode's.
 bool getters_may_run_python(PyObject* object);
 
+enum class Tangents : uint8_t { kPossible, kNone };  // none: no forward-AD level exists, which every tangent belongs to
+
 // Whether objects[i] is a tensor as specs[i] says, for all i. Any object may be passed. Reads memory only.
-bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count) noexcept;
+bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count,
+                   Tangents tangents = Tangents::kPossible) noexcept;
 
 // The first difference as "size (2, 3) instead of (4, 3)"; empty if it matches.
 std::string tensor_difference(PyObject* object, const TensorSpec& spec);
