@@ -112,6 +112,15 @@ int Structurer::normal_end(int region, int block, size_t depth) {
   return end;
 }
 
+// Up to 3.10: whether a statement begins by taking the iterator of a loop off the stack, which leaves the loop.
+bool Structurer::drops_iterator(int block) const {
+  if (code_.version >= 311) return false;
+  const Block& b = flow_.blocks[at(block)];
+  int i = b.start;
+  while (i + 1 < b.end && flow_.ins[at(i)].op == Op::NOP) ++i;
+  return flow_.ins[at(i)].op == Op::POP_TOP && !b.handler;
+}
+
 int Structurer::make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
   switch (flow_.regions[at(region)].kind) {
     case RegionKind::kExcept:
@@ -183,6 +192,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   const auto is_loop_target = [&](int from, int to) {
     if (loops_.empty()) return false;
     const int target = flow_.resolve(to);
+    if (drops_iterator(target)) return true;
     if (target == loops_.back().header && continues(from, to, -1)) return true;
     return target != behind &&
            (target == loops_.back().header || (loops_.back().follow >= 0 && target == flow_.resolve(loops_.back().follow)));

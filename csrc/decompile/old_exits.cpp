@@ -94,18 +94,45 @@ class ExitMerger {
       if (begins(i) || begins(j)) break;
     }
     if (length == 0) return 0;
-    if (bounded || implied) return consumes(a, length) ? (bounded ? 0 : small(a, length)) : length;
-    return small(a, length);
+    if ((bounded || implied) && !consumes(a, length)) return length;
+    return bounded ? 0 : small(a, b, length);
   }
 
-  // Without knowing where the copied code began: as much as is copied at all. Where a value is used that was left on the stack, all that is
-  // alike must be that code, or it is what ends with statements and handlers behind `return`.
-  int small(int a, int length) const {
-    if (length <= kMostInstructions) return length;
-    for (int shorter = kMostInstructions; shorter > 0; --shorter) {
+  // Where it is not known where the copied code began: as much as is copied at all.
+  int small(int a, int b, int length) const {
+    // The branches of an expression leave their value to what was copied.
+    if (length <= kMostInstructions && in_expression(a - length) && in_expression(b - length)) return length;
+    for (int shorter = std::min(length, kMostInstructions); shorter > 0; --shorter) {
       if (!consumes(a, shorter)) return shorter;
     }
     return 0;
+  }
+
+  // Whether nothing but an expression stands between the branch before an instruction and the instruction.
+  bool in_expression(int i) const {
+    for (; i >= 0; --i) {
+      const Instruction& in = original_[at(i)];
+      if (is_conditional(in.op)) return true;
+      if (in.op == Op::POP_TOP && i > 0 && original_[at(i - 1)].op == Op::ROT_TWO && targets_[at(i - 1)] != 0) return true;  // a < b < c
+      switch (in.op) {
+        case Op::POP_TOP:
+        case Op::POP_EXCEPT:
+        case Op::STORE_FAST:
+        case Op::STORE_NAME:
+        case Op::STORE_GLOBAL:
+        case Op::STORE_DEREF:
+        case Op::STORE_ATTR:
+        case Op::STORE_SUBSCR:
+        case Op::ROT_TWO:
+        case Op::SWAP:
+          return false;
+        default:
+          break;
+      }
+      if (targets_[at(i)] != 0) return true;
+      if (!bytecode::falls_through(in.op) || row_of_[at(i)] != row_of_[at(i + 1)]) return false;
+    }
+    return false;
   }
 
   // Whether the last `length` instructions up to `a` use values they did not make, but for what they leave.

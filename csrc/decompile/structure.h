@@ -187,6 +187,7 @@ class Structurer {
   int entered_region(int from, int block) const;
   std::vector<std::pair<int, int>> leaving_edges(int region, int entry);
   void bar(int block, int by);
+  bool drops_iterator(int block) const;
   bool is_exit(int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
