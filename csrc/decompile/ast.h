@@ -159,6 +159,7 @@ struct Stmt {
   int32_t number = 0;
   int32_t order = 0;  // when it was executed, on the scale of Expr::first
   const bytecode::Instruction* at = nullptr;
+  const bytecode::Instruction* header = nullptr;  // kTry, kWhile: what is left of `try:` or `True`
   Expr* value = nullptr;
   Expr* cause = nullptr;
   Expr* annotation = nullptr;

@@ -15,7 +15,7 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     if (options.unit == Unit::kClass) kind = CodeKind::kClass;
     if (options.unit == Unit::kModule) kind = CodeKind::kModule;
     decompile_function(session, function, kind);
-    Printer printer(function.code.version);
+    Printer printer(function.code.version, options.line_layout);
     if (kind == CodeKind::kComprehension) {
       printer.expression(function, lone_comprehension(session, function));
     } else {

@@ -93,6 +93,23 @@ bool Structurer::is_exit(int block) const {
   return b.fall < 0 && b.jump < 0;
 }
 
+// The column at which the first statement of a block begins, as far as positions tell; -1 where they don't.
+int Structurer::statement_column(int block) const {
+  const Block& b = flow_.blocks[at(block)];
+  int line = -1, column = -1;
+  for (int i = b.start; i < b.end; ++i) {
+    const bytecode::Position& p = flow_.ins[at(i)].position;
+    if (p.line <= 0 || p.column < 0) continue;
+    // Of `return 4` only the constant's place is left, of `return` its own.
+    const bool constant = flow_.ins[at(i)].op == Op::RETURN_CONST &&
+                          !(p.line == p.end_line && p.end_column - p.column == 6 && code_.consts.at(flow_.ins[at(i)].arg).get() == Py_None);
+    const int at_column = constant ? p.column - 7 : p.column;
+    if (line < 0 || p.line < line || (p.line == line && at_column < column)) column = at_column;
+    line = line < 0 ? p.line : std::min(line, p.line);
+  }
+  return column;
+}
+
 // The block at which execution goes on when the code that `region` guards ends normally: it stands behind all of that code.
 int Structurer::normal_end(int region, int block, size_t depth) {
   if (flow_.regions[at(region)].shared) {
@@ -214,9 +231,24 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     }
     if (flow_.blocks[at(target)].depth == depth && !is_loop_target(source, target)) from_handlers.push_back(target);
   }
+  // What the statement's place says: code that leaves from inside of it stands further to the right.
+  const Instruction* placed = out->empty() || out->back()->kind != StmtKind::kNop ? nullptr : out->back()->at;
   const auto exits_alone = [&](int to, bool handler) {
-    if (!is_exit(to) || flow_.blocks[at(to)].in_edges > 1) return false;
-    return handler || flow_.ins[at(flow_.blocks[at(to)].end - 1)].position.line <= last_line;
+    int last = to;
+    for (size_t steps = 0; !is_exit(last) && steps < flow_.blocks.size(); ++steps) {  // also behind the end of a handler around it
+      const Block& b = flow_.blocks[at(last)];
+      if (b.in_edges > 1 || b.jump >= 0 || b.fall < 0 || b.header) return false;
+      for (int i = b.start; i < b.end; ++i) {
+        const Op op = flow_.ins[at(i)].op;
+        if (op != Op::POP_EXCEPT && op != Op::LOAD_CONST && op != Op::STORE_FAST && op != Op::DELETE_FAST && op != Op::NOP) return false;
+      }
+      last = b.fall;
+    }
+    if (!is_exit(last) || flow_.blocks[at(last)].in_edges > 1) return false;
+    const bool implied = flow_.end >= 0 && last == flow_.block_of[at(flow_.end)];
+    const int column = implied ? -1 : statement_column(last);
+    if (handler) return placed == nullptr || placed->position.column < 0 || column < 0 || column > placed->position.column;
+    return flow_.ins[at(flow_.blocks[at(last)].end - 1)].position.line <= last_line;
   };
   const auto reaches_next = [&](int to) { return behind >= 0 && flow_.resolve(to) == behind; };
   int follow = -1, normal = -1;

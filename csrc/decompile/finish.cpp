@@ -151,13 +151,17 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
       // The place of a constant that is returned behind what the return leaves.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
       // The `True` of an endless loop.
-      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) continue;
+      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) {
+        body[i + 1]->header = stmt->at;
+        continue;
+      }
       if (spans(stmt->at, 4) || is_old_pass(stmt, i + 1 < body.size() ? body[i + 1] : nullptr)) {
         stmt->kind = StmtKind::kPass;
       } else if (spans(stmt->at, 3)) {
         stmt->kind = StmtKind::kExpression;
         stmt->value = constant(Py_Ellipsis, *stmt->at);
       } else {
+        if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kTry) body[i + 1]->header = stmt->at;
         continue;
       }
     }

@@ -35,7 +35,11 @@ class Builder {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
     merge_before_end(flow_, row_of_, depths_);
-    if (code_.version >= 311) merge_exits(flow_, row_of_, depths_, leaders_);
+    if (code_.version >= 311) {
+      if (PyUnicode_CompareWithASCIIString(code_.name.get(), "<lambda>") != 0) merge_placeless_returns(flow_, row_of_, depths_);
+      merge_exits(flow_, row_of_, depths_, leaders_);
+      merge_handler_ends(code_, flow_, row_of_, depths_);
+    }
     merge_loop_tests(flow_, row_of_);
     name_regions();
     place_nops();

@@ -155,13 +155,12 @@ bool Structurer::inlined_comprehension(Node& node) {
   DepthGuard guard(session_);
   Stmts loop;
   bool falls = false;
-  const Instruction& first = flow_.ins[at_block(head.start)];
   ++inlining_;
   const int follow = make_loop(node.to, &node.stack, &loop, -1, &falls);
   --inlining_;
   if (follow < 0) no_form("a comprehension without an end");
   tidy(loop, false, 0);
-  node.stack.back() = comprehension_from(&loop, kind, nullptr, first);
+  node.stack.back() = comprehension_from(&loop, kind, nullptr, *whole->at);
   node.last = node.to;
   node.blocks.push_back(node.to);
   node.to = follow;

@@ -225,6 +225,12 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
   for (size_t r = code.rows.size(); r-- > 0;) {  // backwards: where rows overlap the first one wins
     for (int i = code.rows[r].start; i < code.rows[r].end; ++i) (*row_of)[at(i)] = static_cast<int>(r);
   }
+  // What one handler guards may be several rows; the first one stands for all.
+  std::map<int, int> first_row;
+  for (size_t r = 0; r < code.rows.size(); ++r) first_row.insert({code.rows[r].target, static_cast<int>(r)});
+  for (int& row : *row_of) {
+    if (row >= 0) row = first_row[code.rows[at(row)].target];
+  }
   for (size_t i = 0; i < n; ++i) flow.ins[i].op = plain(flow.ins[i].op);
   join_value_jumps(flow);
   if (code.version >= 312) join_backward_jumps(flow, *row_of);
@@ -324,7 +330,7 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
           const bool same_jump = p.op == Op::JUMP_ABSOLUTE && q.op == Op::JUMP_ABSOLUTE;
           if (row_of[at(a - 1)] != row_of[at(b - 1)]) break;
           if (!same_jump && !(same_position(p, q) && (p.op == q.op || (p.target >= 0 && p.op == opposite(q.op))) &&
-                              (p.target >= 0 || p.arg == q.arg) && p.op != Op::NOP)) {
+                              (p.target >= 0 || p.arg == q.arg) && (p.op != Op::NOP || flow.hidden[at(a - 1)] != 0))) {
             break;
           }
           --a;
@@ -344,16 +350,53 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
   }
 }
 
-// Where `return` leaves a with statement or a finally block its own place is kept by an instruction without effect, before the copy of
-// what ends these.
-bool behind_return(const Flow& flow, int start) {
+using Places = std::set<std::tuple<int, int, int>>;
+
+std::tuple<int, int, int> place_of(const Instruction& in) { return {in.position.line, in.position.column, in.position.end_column}; }
+
+// Whether what ends a handler has the place of a `pass` in it, which is as wide as `None`: with `return ` in front, that would stand
+// further to the right.
+bool at_pass(const Flow& flow, int start) {
+  if (start < 1 || flow.ins[at(start - 1)].op != Op::POP_EXCEPT) return false;
+  const bytecode::Position& p = flow.ins[at(start - 1)].position;
+  for (int i = start - 2; i >= 0; --i) {
+    const Instruction& in = flow.ins[at(i)];
+    if (in.op != Op::CHECK_EXC_MATCH && in.op != Op::POP_TOP && in.op != Op::STORE_FAST) continue;
+    const bytecode::Position& clause = in.position;
+    if (clause.line < clause.end_line && clause.line < p.line && clause.end_line >= p.line) return p.column - 7 <= clause.column;
+  }
+  return false;
+}
+
+// Where `return` leaves a with statement, a finally block or a handler its own place is kept by an instruction before the copy of what ends
+// these: one without effect, or the end of the handler. `taken`: places of other instructions.
+bool behind_return(const Flow& flow, int start, const Places& taken) {
+  const auto calls_exit = [&](int i) {
+    return i + 1 < static_cast<int>(flow.ins.size()) && flow.ins[at(i)].op == Op::CALL && flow.ins[at(i)].arg == 2 &&
+           flow.ins[at(i + 1)].op == Op::POP_TOP;
+  };
+  bool copied = false;  // what ends a with statement, here and elsewhere
   for (int i = start - 1; i >= 0; --i) {
     const Instruction& in = flow.ins[at(i)];
-    if (in.target >= 0 || in.op == Op::RETURN_VALUE || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE || in.op == Op::STORE_FAST)
+    if (i > 0 && in.op == Op::STORE_FAST && flow.ins[at(i + 1)].op == Op::DELETE_FAST && flow.ins[at(i + 1)].arg == in.arg &&
+        flow.ins[at(i - 1)].op == Op::LOAD_CONST) {
+      --i;  // `as name` is unbound
+      continue;
+    }
+    if (in.target >= 0 || in.op == Op::RETURN_VALUE || in.op == Op::RETURN_CONST || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE ||
+        in.op == Op::STORE_FAST) {
       return false;
+    }
+    if (calls_exit(i)) {
+      for (int k = 0; k < static_cast<int>(flow.ins.size()) && !copied; ++k) {
+        copied = k != i && calls_exit(k) && place_of(flow.ins[at(k)]) == place_of(in);
+      }
+    }
+    if (in.op != Op::NOP && in.op != Op::POP_EXCEPT) continue;
     const bytecode::Position& p = in.position;
-    if (in.op == Op::NOP && p.line == p.end_line && p.column >= 0 && (p.end_column - p.column == 6 || p.end_column - p.column == 11))
-      return true;
+    const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
+    if (in.op == Op::POP_EXCEPT && taken.count(place_of(in)) != 0) continue;
+    if (width == 6 || width == 11 || (width == 4 && copied && in.op == Op::POP_EXCEPT && !at_pass(flow, i + 1))) return true;
   }
   return false;
 }
@@ -384,7 +427,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
   const int n = static_cast<int>(flow.ins.size());
   int end = -1;
   // Positions that something else has too: there the copy took over the position of what comes before it.
-  std::set<std::tuple<int, int, int>> taken;
+  Places taken;
   for (const Instruction& in : flow.ins) {
     switch (in.op) {
       case Op::LOAD_CONST:
@@ -405,7 +448,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       case Op::DELETE_GLOBAL:
         break;
       default:
-        taken.insert({in.position.line, in.position.column, in.position.end_column});
+        taken.insert(place_of(in));
     }
   }
   for (int i = n; i-- > 0;) {
@@ -425,8 +468,8 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       // `return`, or the None of `return None`.
-      const bool own_place = (width == 6 || width == 4) && taken.count({p.line, p.column, p.end_column}) == 0;
-      if (own_place || p.column < 0 || behind_return(flow, start)) continue;
+      const bool own_place = (width == 6 || (width == 4 && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
+      if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);
     if (end < 0) {
@@ -476,6 +519,89 @@ void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vec
     }
     std::sort(longer.begin(), longer.end());
     tails = std::move(longer);
+  }
+}
+
+// From 3.12 on what leaves a handler is copied to each way that leads to it, as it has no place of its own. Copies belong to one except
+// clause: between them no other one of the same statement begins.
+void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths) {
+  if (code.version < 312) return;
+  const int n = static_cast<int>(flow.ins.size());
+  std::map<int, std::set<int>> clauses;  // by the depth that POP_EXCEPT finds: where except clauses begin
+  std::vector<std::vector<int>> sources(at(n));
+  for (int i = 0; i < n; ++i) {
+    const Instruction& in = flow.ins[at(i)];
+    if (in.target >= 0) sources[at(in.target)].push_back(i);
+    if (in.op == Op::PUSH_EXC_INFO) clauses[depths[at(i)]].insert(i);
+    if (in.op != Op::CHECK_EXC_MATCH) continue;
+    clauses[depths[at(i)] - 2].insert(i);
+    if (i + 1 < n && flow.ins[at(i + 1)].target >= 0) clauses[depths[at(i)] - 2].insert(flow.ins[at(i + 1)].target);
+  }
+  const auto placeless = [&](int i) {
+    if (i > 0 && same_position(flow.ins[at(i - 1)], flow.ins[at(i)])) return true;
+    return std::any_of(sources[at(i)].begin(), sources[at(i)].end(),
+                       [&](int from) { return same_position(flow.ins[at(from)], flow.ins[at(i)]); });
+  };
+  using Key = std::tuple<int, int, int, int>;
+  std::map<Key, std::vector<int>> kept;
+  for (int i = n; i-- > 0;) {
+    if (flow.ins[at(i)].op != Op::POP_EXCEPT || depths[at(i)] < 0 || !placeless(i)) continue;
+    int next = i + 1, name = -1;
+    if (next + 2 < n && flow.ins[at(next)].op == Op::LOAD_CONST && flow.ins[at(next + 2)].op == Op::DELETE_FAST &&
+        flow.ins[at(next + 1)].op == Op::STORE_FAST && flow.ins[at(next + 1)].arg == flow.ins[at(next + 2)].arg) {
+      name = static_cast<int>(flow.ins[at(next + 1)].arg);
+      next += 3;
+    }
+    if (next >= n || row_of[at(next - 1)] != row_of[at(i)]) continue;
+    const int depth = depths[at(i)];
+    std::vector<int>& copies = kept[Key{row_of[at(i)], depth, name, past_jumps(flow, next)}];
+    const std::set<int>& begins = clauses[depth];
+    const auto same_clause = [&](int other) { return begins.upper_bound(i) == begins.upper_bound(other); };
+    const auto found = std::find_if(copies.begin(), copies.end(), same_clause);
+    if (found == copies.end()) {
+      copies.push_back(i);
+      continue;
+    }
+    // The first copy stays.
+    Instruction& jump = flow.ins[at(*found)];
+    jump.op = Op::JUMP_ABSOLUTE;
+    jump.target = i;
+    jump.arg = 0;
+    jump.position = {};
+    *found = i;
+  }
+}
+
+// A `return` behind the copy of a finally block has no place of its own; where that block ends in several ways it was copied to each of
+// them, one behind the other.
+void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths) {
+  const int n = static_cast<int>(flow.ins.size());
+  std::vector<std::vector<int>> sources(at(n));
+  for (int i = 0; i < n; ++i) {
+    if (flow.ins[at(i)].target >= 0) sources[at(flow.ins[at(i)].target)].push_back(i);
+  }
+  const auto placeless = [&](int i) {
+    const Instruction& in = flow.ins[at(i)];
+    if ((in.op != Op::RETURN_VALUE && in.op != Op::RERAISE) || in.position.line < 0) return false;
+    const bool alone = i > 0 && flow.ins[at(i - 1)].op == in.op;
+    if (i == 0 || (!alone && !same_position(flow.ins[at(i - 1)], in))) return false;
+    return std::any_of(sources[at(i)].begin(), sources[at(i)].end(), [&](int from) { return same_position(flow.ins[at(from)], in); }) ||
+           !alone;
+  };
+  for (int i = 0; i + 1 < n; ++i) {
+    if (!placeless(i)) continue;
+    int last = i;
+    while (last + 1 < n && flow.ins[at(last + 1)].op == flow.ins[at(i)].op && placeless(last + 1) &&
+           row_of[at(last + 1)] == row_of[at(i)] && depths[at(last + 1)] == depths[at(i)])
+      ++last;
+    for (int k = i + 1; k <= last; ++k) {
+      Instruction& jump = flow.ins[at(k)];
+      jump.op = Op::JUMP_ABSOLUTE;
+      jump.target = i;
+      jump.arg = 0;
+      jump.position = {};
+    }
+    i = last;
   }
 }
 

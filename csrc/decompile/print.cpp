@@ -21,15 +21,36 @@ void Printer::mark(const bytecode::Instruction* at) {
 }
 
 void Printer::begin_line() {
+  if (inline_) {
+    inline_ = false;
+    return;
+  }
+  original_ = 0;
+  statement_ = out_.size();
   for (int i = 0; i < indent_; ++i) out_ += "    ";
 }
 
 void Printer::end_line() {
+  continue_lines();
   out_ += '\n';
   ++line_;
 }
 
 void Printer::block(const Stmts& stmts, const Function* function) {
+  if (stands_behind(stmts, function)) {
+    const Stmt* before = nullptr;
+    for (const Stmt* stmt : stmts) {
+      if (before == nullptr || stands_beside(before, stmt)) {
+        out_.back() = before == nullptr ? ' ' : ';';
+        if (before != nullptr) out_ += ' ';
+        --line_;
+        inline_ = true;
+      }
+      statement(stmt);
+      before = stmt;
+    }
+    return;
+  }
   ++indent_;
   body(stmts, function);
   --indent_;
@@ -47,7 +68,15 @@ void Printer::body(const Stmts& stmts, const Function* function) {
   if (function != nullptr && function->kind == static_cast<uint8_t>(CodeKind::kModule)) apart = 2;
   if (function != nullptr && function->kind == static_cast<uint8_t>(CodeKind::kClass)) apart = 1;
   bool after_definition = false;
+  const Stmt* before_this = nullptr;
   for (const Stmt* stmt : stmts) {
+    if (before_this != nullptr && stands_beside(before_this, stmt)) {
+      out_.back() = ';';
+      out_ += ' ';
+      --line_;
+      inline_ = true;
+    }
+    before_this = stmt;
     const bool defines = stmt->kind == StmtKind::kFunction || stmt->kind == StmtKind::kClass;
     if ((defines || after_definition) && out_.size() != before) {
       for (int i = 0; i < apart; ++i) end_line();
@@ -138,7 +167,7 @@ void Printer::parameters(const Function& f, bool annotated) {
 
 void Printer::type_parameters(const Function& f) {
   if (f.type_parameters.empty()) return;
-  out_ += '[';
+  open('[');
   for (size_t i = 0; i < f.type_parameters.size(); ++i) {
     const TypeParameter& parameter = f.type_parameters[i];
     if (i > 0) out_ += ", ";
@@ -152,7 +181,7 @@ void Printer::type_parameters(const Function& f) {
       expr(parameter.default_value, kPrecTest);
     }
   }
-  out_ += ']';
+  close(']');
 }
 
 void Printer::definition(const Stmt* stmt) {
@@ -164,14 +193,15 @@ void Printer::definition(const Stmt* stmt) {
     end_line();
   }
   begin_line();
+  place(stmt->at);
   mark(stmt->at);
   out_ += f.is_async ? "async def " : "def ";
   out_ += identifier(f.name);
   type_parameters(f);
-  out_ += '(';
+  open('(');
   const Function* outer = function_;
   parameters(f, true);
-  out_ += ')';
+  close(')');
   for (const auto& [name, value] : f.annotations) {
     if (name == "return") {
       out_ += " -> ";
@@ -194,11 +224,12 @@ void Printer::class_definition(const Stmt* stmt) {
     end_line();
   }
   begin_line();
+  place(stmt->at);
   mark(stmt->at);
   out_ += "class " + identifier(f.name);
   type_parameters(f);
   if (!stmt->targets.empty()) {
-    out_ += '(';
+    open('(');
     for (size_t i = 0; i < stmt->targets.size(); ++i) {
       if (i > 0) out_ += ", ";
       const Expr* base = stmt->targets[i];
@@ -209,7 +240,7 @@ void Printer::class_definition(const Stmt* stmt) {
         expr(base, kPrecTest);
       }
     }
-    out_ += ')';
+    close(')');
   }
   out_ += ':';
   end_line();
@@ -228,7 +259,7 @@ void Printer::if_statement(const Stmt* stmt) {
     begin_line();
     mark(stmt->at);
     out_ += word;
-    expr(stmt->value, kPrecNamed);
+    whole(stmt->value, kPrecNamed);
     out_ += ':';
     end_line();
     block(stmt->body);
@@ -248,6 +279,9 @@ void Printer::if_statement(const Stmt* stmt) {
 
 void Printer::try_statement(const Stmt* stmt) {
   begin_line();
+  place(stmt->header);
+  // Nothing is left of a `try:` with code behind it.
+  if (layout_ && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
   mark(stmt->at);
   out_ += "try:";
   end_line();
@@ -353,24 +387,21 @@ void Printer::statement(const Stmt* stmt) {
   mark(stmt->at);
   switch (stmt->kind) {
     case StmtKind::kExpression:
-      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? static_cast<int>(kPrecTuple)
-                        : stmt->value->kind == ExprKind::kYield || stmt->value->kind == ExprKind::kYieldFrom
-                            ? static_cast<int>(kPrecNamed)
-                            : static_cast<int>(kPrecTuple));
+      whole(stmt->value, stmt->value->kind == ExprKind::kYield || stmt->value->kind == ExprKind::kYieldFrom ? kPrecNamed : kPrecTuple);
       break;
     case StmtKind::kAssign:
       for (const Expr* target : stmt->targets) {
         expr(target, kPrecTuple);
         out_ += " = ";
       }
-      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+      whole(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
       break;
     case StmtKind::kAugmented:
       expr(stmt->targets[0], kPrecAtom);
       out_ += ' ';
       out_ += kBinaryText[stmt->op];
       out_ += "= ";
-      expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+      whole(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
       break;
     case StmtKind::kAnnotated:
       expr(stmt->targets[0], kPrecAtom);
@@ -378,38 +409,44 @@ void Printer::statement(const Stmt* stmt) {
       annotation(stmt->annotation);
       if (stmt->value != nullptr) {
         out_ += " = ";
-        expr(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
+        whole(stmt->value, stmt->value->kind == ExprKind::kNamed ? kPrecTuple : kPrecNamed);
       }
       break;
     case StmtKind::kReturn:
+      place(stmt->at);
       out_ += "return";
       if (stmt->value != nullptr) {
         out_ += ' ';
-        expr(stmt->value, kPrecTuple);
+        whole(stmt->value, kPrecTuple);
       }
       break;
     case StmtKind::kRaise:
+      place(stmt->at);
       out_ += "raise";
       if (stmt->value != nullptr) {
         out_ += ' ';
-        expr(stmt->value, kPrecTest);
+        whole(stmt->value, kPrecTest);
       }
       if (stmt->cause != nullptr) {
         out_ += " from ";
-        expr(stmt->cause, kPrecTest);
+        whole(stmt->cause, kPrecTest);
       }
       break;
     case StmtKind::kDelete:
+      place(stmt->at);
       out_ += "del ";
       items(stmt->targets, 0, kPrecTest);
       break;
     case StmtKind::kPass:
+      place(stmt->at);
       out_ += "pass";
       break;
     case StmtKind::kWhile:
+      place(stmt->header);
+      if (layout_ && stmt->value == nullptr && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
       out_ += "while ";
       if (stmt->value != nullptr) {
-        expr(stmt->value, kPrecNamed);
+        whole(stmt->value, kPrecNamed);
       } else {
         out_ += "True";
       }
@@ -426,7 +463,7 @@ void Printer::statement(const Stmt* stmt) {
       out_ += stmt->is_async ? "async for " : "for ";
       expr(stmt->targets[0], kPrecTuple);
       out_ += " in ";
-      expr(stmt->value, kPrecTest);
+      whole(stmt->value, kPrecTest);
       out_ += ':';
       end_line();
       block(stmt->body);
@@ -437,10 +474,12 @@ void Printer::statement(const Stmt* stmt) {
       block(stmt->orelse);
       return;
     case StmtKind::kImport:
+      place(stmt->at);
       out_ += "import ";
       import_names(stmt->names, true);
       break;
     case StmtKind::kImportFrom:
+      place(stmt->at);
       out_ += "from " + std::string(static_cast<size_t>(stmt->number), '.') + stmt->text + " import ";
       import_names(stmt->names, false);
       break;
@@ -454,16 +493,18 @@ void Printer::statement(const Stmt* stmt) {
       break;
     case StmtKind::kAssert:
       out_ += "assert ";
-      expr(stmt->value, kPrecTest);
+      whole(stmt->value, kPrecTest);
       if (stmt->cause != nullptr) {
         out_ += ", ";
-        expr(stmt->cause, kPrecTest);
+        whole(stmt->cause, kPrecTest);
       }
       break;
     case StmtKind::kBreak:
+      place(stmt->at);
       out_ += "break";
       break;
     case StmtKind::kContinue:
+      place(stmt->at);
       out_ += "continue";
       break;
     default:

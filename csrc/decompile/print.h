@@ -34,10 +34,11 @@ enum Precedence : uint8_t {
 
 class Printer {
  public:
-  explicit Printer(int version) : version_(version) {}
+  explicit Printer(int version, bool layout = false) : version_(version), layout_(layout) {}
   void function(const Function& function);  // a whole unit
   void expression(const Function& function, const Expr* e);
   Decompiled take();
+  static const bytecode::Instruction* leftmost(const Expr* expr);
 
  private:
   struct Mark {
@@ -67,6 +68,22 @@ class Printer {
   void end_line();
   void mark(const bytecode::Instruction* at);
 
+  // layout.cpp
+  static int first_line(const Stmt* stmt);
+  void place(const bytecode::Instruction* at);
+  void whole(const Expr* expr, int least);
+  void continue_lines();
+  bool stands_behind(const Stmts& stmts, const Function* function) const;
+  bool stands_beside(const Stmt* before, const Stmt* stmt) const;
+  void open(char bracket) {
+    out_ += bracket;
+    ++brackets_;
+  }
+  void close(char bracket) {
+    out_ += bracket;
+    --brackets_;
+  }
+
   // print_expr.cpp
   void expr(const Expr* expr, int least);
   void expr_inner(const Expr* expr);
@@ -92,6 +109,11 @@ class Printer {
   std::string unmangled(const std::string& name);
 
   int version_;
+  bool layout_;
+  int original_ = 0;      // the original's line that printing has come to; 0: none yet in this statement
+  int brackets_ = 0;      // that are open
+  size_t statement_ = 0;  // where the statement begins in `out_`
+  bool inline_ = false;   // the statement stands behind another or its header
   std::string out_;
   int line_ = 1;
   int indent_ = 0;

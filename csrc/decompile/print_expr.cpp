@@ -106,17 +106,17 @@ void Printer::constant(PyObject* object, int least) {
   if (PyTuple_CheckExact(object)) {
     const Py_ssize_t size = PyTuple_GET_SIZE(object);
     const bool bare = least <= kPrecTuple && size > 0;
-    if (!bare) out_ += '(';
+    if (!bare) open('(');
     for (Py_ssize_t i = 0; i < size; ++i) {
       if (i > 0) out_ += ", ";
       constant(PyTuple_GET_ITEM(object, i), kPrecTest);
     }
     if (size == 1) out_ += ',';
-    if (!bare) out_ += ')';
+    if (!bare) close(')');
     return;
   }
   const bool wrap = constant_precedence(object) < least;
-  if (wrap) out_ += '(';
+  if (wrap) open('(');
   if (PyFloat_CheckExact(object)) {
     const double value = PyFloat_AS_DOUBLE(object);
     if (std::isinf(value)) {
@@ -158,13 +158,13 @@ void Printer::constant(PyObject* object, int least) {
     if (PyList_GET_SIZE(list.get()) == 0) {
       out_ += bound(object);
     } else {
-      out_ += '{';
+      open('{');
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
         if (i > 0) out_ += ", ";
         // Kept alive by the frozenset.
         constant(PyList_GET_ITEM(list.get(), i), kPrecTest);
       }
-      out_ += '}';
+      close('}');
     }
   } else if (PyLong_CheckExact(object) && _PyLong_NumBits(object) > 12000) {
     const py::Ref text = py::Ref::steal(PyNumber_ToBase(object, 16));
@@ -181,7 +181,7 @@ void Printer::constant(PyObject* object, int least) {
   } else {
     out_ += bound(object);
   }
-  if (wrap) out_ += ')';
+  if (wrap) close(')');
 }
 
 int Printer::precedence(const Expr* e) const {
@@ -223,6 +223,7 @@ void Printer::expr(const Expr* e, int least) {
     e->printed = true;
     printed_.push_back(e);
   }
+  place(leftmost(e));
   if (e->kind == ExprKind::kConst) {
     mark(e->at);
     constant(e->object, least);
@@ -231,10 +232,10 @@ void Printer::expr(const Expr* e, int least) {
     tuple(e->items, least <= kPrecTuple);
   } else {
     const bool wrap = precedence(e) < least && e->kind != ExprKind::kStarred;
-    if (wrap) out_ += '(';
+    if (wrap) open('(');
     mark(e->at);
     expr_inner(e);
-    if (wrap) out_ += ')';
+    if (wrap) close(')');
   }
   --depth_;
 }
@@ -248,10 +249,10 @@ void Printer::items(const Exprs& list, size_t from, int least) {
 
 void Printer::tuple(const Exprs& list, bool bare) {
   if (list.empty()) bare = false;
-  if (!bare) out_ += '(';
+  if (!bare) open('(');
   items(list, 0, bare ? kPrecTest : kPrecTest);
   if (list.size() == 1) out_ += ',';
-  if (!bare) out_ += ')';
+  if (!bare) close(')');
 }
 
 // Jumps say nothing of `not (a or b)` against `not a and not b`. The compiler turns `not a in b` around, so where such a test was not
@@ -269,12 +270,13 @@ void Printer::boolean(const Expr* e) {
     bool turned = false;
     while (end < e->items.size() && is_not(e->items[end])) turned |= turns_around(e->items[end++]->items[0]);
     if (turned && end - i > 1 && e->number == 1) {
-      out_ += "not (";
+      out_ += "not ";
+      open('(');
       for (size_t k = i; k < end; ++k) {
         if (k > i) out_ += other;
         expr(e->items[k]->items[0], e->op == kOr ? kPrecAnd + 1 : kPrecOr + 1);
       }
-      out_ += ')';
+      close(')');
       i = end;
       continue;
     }
@@ -291,9 +293,10 @@ void Printer::expr_inner(const Expr* e) {
       const Expr* object = e->items[0];
       const bool number =
           object->kind == ExprKind::kConst && PyLong_CheckExact(object->object) && constant_precedence(object->object) == kPrecAtom;
-      if (number) out_ += '(';
+      if (number) open('(');
       expr(object, kPrecAtom);
-      if (number) out_ += ')';
+      if (number) close(')');
+      place(e->at);
       out_ += '.';
       const std::string name = unmangled(e->text);
       if (name != e->text && bindings_.size() > 0 && bindings_.back().renamed && bindings_.back().name == name)
@@ -303,9 +306,9 @@ void Printer::expr_inner(const Expr* e) {
     }
     case ExprKind::kSubscript:
       expr(e->items[0], kPrecAtom);
-      out_ += '[';
+      open('[');
       subscript(e->items[1]);
-      out_ += ']';
+      close(']');
       return;
     case ExprKind::kSlice:  // outside of a subscript: slice objects that a tuple index holds
       slice(e);
@@ -355,24 +358,25 @@ void Printer::expr_inner(const Expr* e) {
       expr(e->items[2], kPrecTest);
       return;
     case ExprKind::kList:
-      out_ += '[';
+      open('[');
       for (size_t i = 0; i < e->items.size(); ++i) {
         if (i > 0) out_ += ", ";
         expr(e->items[i], e->items[i]->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
       }
-      out_ += ']';
+      close(']');
       return;
     case ExprKind::kSet:
       if (e->items.empty()) no_form("an empty set display");
-      out_ += '{';
+      open('{');
       items(e->items, 0, kPrecTest);
-      out_ += '}';
+      close('}');
       return;
     case ExprKind::kDict:
-      out_ += '{';
+      open('{');
       for (size_t i = 0; i + 1 < e->items.size(); i += 2) {
         if (i > 0) out_ += ", ";
         if (e->items[i] == nullptr) {
+          place(leftmost(e->items[i + 1]));
           out_ += "**";
           expr(e->items[i + 1], kPrecBitOr);
         } else {
@@ -381,7 +385,7 @@ void Printer::expr_inner(const Expr* e) {
           expr(e->items[i + 1], kPrecTest);
         }
       }
-      out_ += '}';
+      close('}');
       return;
     case ExprKind::kFunction:
       lambda(e);
@@ -429,13 +433,13 @@ void Printer::subscript(const Expr* index) {
     if (version_ < 311) {
       for (const Expr* item : index->items) bare &= item->kind != ExprKind::kStarred;
     }
-    if (!bare) out_ += '(';
+    if (!bare) open('(');
     for (size_t i = 0; i < index->items.size(); ++i) {
       if (i > 0) out_ += ", ";
       subscript_item(index->items[i]);
     }
     if (index->items.size() == 1) out_ += ',';
-    if (!bare) out_ += ')';
+    if (!bare) close(')');
   } else {
     expr(index, index->kind == ExprKind::kConst ? kPrecTuple : kPrecTest);
   }
@@ -461,7 +465,7 @@ void Printer::slice(const Expr* e) {
 
 void Printer::call(const Expr* e) {
   expr(e->items[0], kPrecAtom);
-  out_ += '(';
+  open('(');
   if (e->items.size() == 2 && e->items[1]->kind == ExprKind::kComprehension &&
       e->items[1]->op == static_cast<uint8_t>(CompKind::kGenerator)) {
     clauses(e->items[1]);
@@ -470,6 +474,7 @@ void Printer::call(const Expr* e) {
       if (i > 1) out_ += ", ";
       const Expr* arg = e->items[i];
       if (arg->kind == ExprKind::kStarred) {
+        place(leftmost(arg));
         out_ += '*';
         expr(arg->items[0], kPrecTest);
       } else {
@@ -477,7 +482,7 @@ void Printer::call(const Expr* e) {
       }
     }
   }
-  out_ += ')';
+  close(')');
 }
 
 void Printer::lambda(const Expr* e) {
@@ -519,16 +524,22 @@ void Printer::clauses(const Expr* e) {
 void Printer::comprehension(const Expr* e) {
   const auto kind = static_cast<CompKind>(e->op);
   const Function* outer = function_;
-  out_ += kind == CompKind::kList ? '[' : kind == CompKind::kGenerator ? '(' : '{';
+  open(kind == CompKind::kList ? '[' : kind == CompKind::kGenerator ? '(' : '{');
   clauses(e);
-  out_ += kind == CompKind::kList ? ']' : kind == CompKind::kGenerator ? ')' : '}';
+  close(kind == CompKind::kList ? ']' : kind == CompKind::kGenerator ? ')' : '}');
   function_ = outer;
 }
 
 std::string Printer::text_of(const Expr* e, int least) {
+  // Up to 3.11 the expressions of an f-string stand on one line.
   std::string saved;
   std::swap(saved, out_);
+  const bool layout = layout_;
+  layout_ = layout && version_ >= 312;
+  ++brackets_;
   expr(e, least);
+  --brackets_;
+  layout_ = layout;
   std::swap(saved, out_);
   return saved;
 }
@@ -581,7 +592,7 @@ bool Printer::joined_pieces(const Expr* e, const std::string& quote, bool spec, 
         (text.find('\\') != std::string::npos || text.find(quote) != std::string::npos || text.find('#') != std::string::npos)) {
       *clash = true;
     }
-    if (quote.size() == 1 && text.find('\n') != std::string::npos) *clash = true;
+    if (version_ < 312 && quote.size() == 1 && text.find('\n') != std::string::npos) *clash = true;
     *out += '{';
     if (text[0] == '{') *out += ' ';
     *out += text;

@@ -152,13 +152,16 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
   return out;
 }
 
-// The block where the branches that start in `blocks` meet again: the one they dominate without it being part of a single branch.
-int Structurer::merge_of(const std::vector<int>& blocks, int next) const {
+// The block where the branches behind the node meet again: the one they dominate without it being part of a single branch.
+int Structurer::merge_of(const Node& node, int next) const {
   int best = -1;
-  for (int b : blocks) {
+  const int behind = next >= 0 ? flow_.resolve(next) : -1;
+  for (int b : node.blocks) {
     for (int c : flow_.blocks[at(b)].dominated) {
       const Block& candidate = flow_.blocks[at(c)];
       if (candidate.handler || barrier_[at(c)] != 0 || placed_[at(c)] != 0 || c == next) continue;
+      // Also the code of handlers leads to what follows their statement, which is not where the branches meet.
+      if (flow_.resolve(c) == behind && !spans(explicit_jump(c, nullptr, next), 8)) continue;
       const int forward = edges_[at(c)] - static_cast<int>(candidate.back_edges.size());
       if (forward < 2) continue;
       if (best < 0 || candidate.order > flow_.blocks[at(best)].order) best = c;
@@ -191,7 +194,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   if (node.keep) no_form("a value that stays on the stack in one branch only");
   if (node.test->kind == ExprKind::kExceptionMatch) no_form("a test for an exception outside of a handler");
   const int region = flow_.blocks[at(node.last)].region;
-  int merge = merge_of(node.blocks, next);
+  int merge = merge_of(node, next);
   if (merge < 0) merge = behind_else(node);
   const int behind = merge >= 0 ? merge : next;
   if (merge >= 0) ++barrier_[at(merge)];

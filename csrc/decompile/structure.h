@@ -170,7 +170,7 @@ class Structurer {
   bool returns_before_dead_code(int block) const;
   int end_of_clauses(int otherwise) const;
   void find_else(int region, int handlers_to, int* normal, int* follow) const;
-  int merge_of(const std::vector<int>& blocks, int next) const;
+  int merge_of(const Node& node, int next) const;
   int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
   std::vector<int> loop_exits(int header, bool iterates, int exit);
   int choose_follow(const std::vector<int>& exits, int exit, int next) const;
@@ -189,6 +189,7 @@ class Structurer {
   void bar(int block, int by);
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
+  int statement_column(int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);
