@@ -90,6 +90,16 @@ bool equal_lists(const Stmts& a, const Stmts& b) {
   }
 }
 
+// What is left of `try:` belongs to the statement behind it; where several stand one in the other, so do several lines.
+void keep_header(const Stmts& body, size_t index) {
+  size_t next = index;
+  while (next < body.size() && body[next]->kind == StmtKind::kNop) ++next;
+  if (next == body.size()) return;
+  Stmt* stmt = body[next];
+  while (stmt->kind == StmtKind::kTry && stmt->header != nullptr && !stmt->body.empty()) stmt = stmt->body[0];
+  if (stmt->kind == StmtKind::kTry && stmt->header == nullptr) stmt->header = body[index]->at;
+}
+
 }  // namespace
 
 bool equal(const Expr* a, const Expr* b) {
@@ -161,7 +171,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
         stmt->kind = StmtKind::kExpression;
         stmt->value = constant(Py_Ellipsis, *stmt->at);
       } else {
-        if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kTry) body[i + 1]->header = stmt->at;
+        keep_header(body, i);
         continue;
       }
     }
