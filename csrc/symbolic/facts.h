@@ -110,8 +110,20 @@ class Facts final : public Oracle {
   Congruence congruence(Expr integer, int depth);
   const Range* known_range(Expr atom) const;
 
+  // facts_relax.cpp
+  struct Relaxed {
+    std::vector<Expr> sums;
+    bool any = true;
+    Int factor = 1;
+  };
+  static bool can_relax(Expr term);
+  static bool is_small(Expr sum);
+  bool relax(Expr sum, Int sign, uint32_t place, Relaxed* out);
+  Range relaxed(Expr sum);
+
   Arena& arena_;
   Builder build_;
+  int relaxing_ = 0;
   int mode_ = 0;
   int depth_ = 0;
   uint64_t version_ = 1;

@@ -41,6 +41,7 @@ Range Facts::range_uncached(Expr integer) {
   arena_.count_work(integer->count);
   values = intersect(values, factored(integer));
   values = intersect(values, shifted(integer));
+  values = intersect(values, relaxed(integer));
   if (!relations_.empty() && integer->count <= 64) {
     Int factor;
     if (const Range* known = relation(integer->args(), integer->coefficients(), integer->count, &factor)) {
@@ -166,6 +167,10 @@ Range Facts::range_of_form(const Form& form) {
   Int factor;
   if (const Range* known = relation(factors.data(), coefficients.data(), form.count, &factor)) {
     values = intersect(values, symbolic::add(scale(*known, factor), {form.constant, form.constant}));
+  }
+  if (std::any_of(factors.begin(), factors.begin() + form.count, can_relax)) {
+    std::vector<Term> terms(form.terms.begin(), form.terms.begin() + form.count);
+    values = intersect(values, range(Builder(arena_).linear(terms, form.constant)));
   }
   return values;
 }

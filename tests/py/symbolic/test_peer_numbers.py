@@ -232,6 +232,11 @@ KNOWN_REASONS = {
     "a==2.5": "an int never equals a fraction",
     "a<=2**63-1": "an int64 can't be larger",
     "a-2**63<0": "the same, past the end of int64 in between",
+    "a%b<b": "a rest is less than what was divided by",
+    "a//2<=a": "a quotient is at most what was divided",
+    "a//2*2<=a": "what was rounded down is not more",
+    "max(a,b)>=a": "a maximum is at least each",
+    "min(a,b)<=a": "a minimum is at most each",
 }
 # ... or theirs is wrong for the value given here.
 WRONG = {"trunc(a/2)==a//2": 2**54 + 2}
