@@ -23,6 +23,7 @@ DIRECT: Dict[str, Tuple[str, ...]] = {
     "base": (),
     "symbolic": ("base",),
     "py": ("base",),
+    "symbolic_python": ("symbolic", "py"),
     "cpython": ("py",),
     "bytecode": ("cpython",),
     "decompile": ("bytecode",),
@@ -31,8 +32,8 @@ DIRECT: Dict[str, Tuple[str, ...]] = {
     "cache": ("guard",),
     "variables": ("bytecode", "source", "symbolic", "guard"),
     "translate": ("variables", "cache"),
-    "torch_bridge": ("translate",),
-    "module": ("torch_bridge", "decompile"),
+    "torch_bridge": ("translate", "symbolic_python"),
+    "module": ("torch_bridge", "decompile", "symbolic_python"),
 }
 # These may include the headers of torch_bridge that show no torch, directly or through others.
 BRIDGE_USERS = frozenset({"guard", "cache", "variables", "translate"})

@@ -1,4 +1,4 @@
-// `pellucid._bytecode`'s shape engine: errors and locations, and functions on symbolic numbers. The ShapeEnv type itself is in
+// `pellucid._bytecode`'s shape engine: functions on symbolic numbers. The ShapeEnv type itself is in
 // bytecode_symbolic_env.cpp, the numbers are in bytecode_symbolic_numbers.cpp; src/pellucid/shapes.py is what people see.
 #include "module/bytecode_symbolic.h"
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "py/ref.h"
+#include "symbolic_python/errors.h"
 
 namespace pellucid::module {
 
@@ -16,42 +17,6 @@ using symbolic::Expr;
 using symbolic::Kind;
 using symbolic::ShapeEnv;
 using symbolic::Type;
-
-PyObject* skipped_file = nullptr;
-
-// An exception class of pellucid.exc, a new reference.
-py::Ref exception_class(const char* name) {
-  const py::Ref module = py::Ref::steal(PyImport_ImportModule("pellucid.exc"));
-  return module ? py::Ref::steal(PyObject_GetAttrString(module.get(), name)) : py::Ref();
-}
-
-void raise_class(const char* name, const char* text) {
-  const py::Ref type = exception_class(name);
-  if (type) PyErr_SetString(type.get(), text);
-}
-
-symbolic::Location find_location(const void*) {
-  symbolic::Location location;
-  // Only what runs is looked at; an exception that is set already stays.
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  py::Ref frame = py::Ref::share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  while (frame && frame.get() != Py_None) {
-    const py::Ref code = py::Ref::steal(PyObject_GetAttrString(frame.get(), "f_code"));
-    const py::Ref file = py::Ref::steal(code ? PyObject_GetAttrString(code.get(), "co_filename") : nullptr);
-    if (!file || !PyUnicode_Check(file.get())) break;
-    if (skipped_file == nullptr || PyUnicode_Compare(file.get(), skipped_file) != 0) {
-      const char* name = PyUnicode_AsUTF8(file.get());
-      if (name != nullptr) location.file = name;
-      const py::Ref line = py::Ref::steal(PyObject_GetAttrString(frame.get(), "f_lineno"));
-      location.line = line && PyLong_Check(line.get()) ? static_cast<int>(PyLong_AsLong(line.get())) : 0;
-      break;
-    }
-    frame = py::Ref::steal(PyObject_GetAttrString(frame.get(), "f_back"));
-  }
-  PyErr_Restore(type, value, traceback);
-  return location;
-}
 
 // The ShapeEnv of the first symbolic number among the arguments; null with an exception set if there is none.
 ShapeEnv* env_of(PyObject* const* args, Py_ssize_t count, const char* function) {
@@ -211,15 +176,6 @@ PyObject* sym_math(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-PyObject* skip_file(PyObject*, PyObject* filename) {
-  if (!PyUnicode_Check(filename)) {
-    PyErr_SetString(PyExc_TypeError, "expected a file name");
-    return nullptr;
-  }
-  set_skipped_file(filename);
-  Py_RETURN_NONE;
-}
-
 #define PELLUCID_FAST(function) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function))
 
 PyMethodDef functions[] = {
@@ -232,7 +188,6 @@ PyMethodDef functions[] = {
     {"sym_float", sym_float, METH_O, "A number as a float, without asking which."},
     {"sym_int", sym_int, METH_O, "A number as an int, without asking which."},
     {"sym_math", PELLUCID_FAST(sym_math), METH_FASTCALL, "A function of math, by name, of a symbolic number."},
-    {"symbolic_skip_file", skip_file, METH_O, "Frames of this file are not where questions come from."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -249,40 +204,11 @@ bool read_range(PyObject* least, PyObject* most, symbolic::Range* range) {
   return read(least, &range->lo) && read(most, &range->hi);
 }
 
-void set_skipped_file(PyObject* filename) {
-  PyObject* old = skipped_file;
-  Py_INCREF(filename);
-  skipped_file = filename;
-  Py_XDECREF(old);
-}
-
-symbolic::Site user_site() { return {find_location, nullptr}; }
-
 void raise_from_cpp() {
   try {
     throw;
   } catch (const symbolic::Error& error) {
-    switch (error.kind()) {
-      case symbolic::ErrorKind::kOverflow:
-        PyErr_SetString(PyExc_OverflowError, error.what());
-        break;
-      case symbolic::ErrorKind::kZeroDivision:
-        PyErr_SetString(PyExc_ZeroDivisionError, error.what());
-        break;
-      case symbolic::ErrorKind::kValue:
-      case symbolic::ErrorKind::kForeign:
-        PyErr_SetString(PyExc_ValueError, error.what());
-        break;
-      case symbolic::ErrorKind::kDataDependent:
-        raise_class("DataDependentError", error.what());
-        break;
-      case symbolic::ErrorKind::kConstraint:
-        raise_class("ConstraintViolationError", error.what());
-        break;
-      case symbolic::ErrorKind::kFrozen:
-        raise_class("GuardsFrozenError", error.what());
-        break;
-    }
+    symbolic_python::raise(error);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {

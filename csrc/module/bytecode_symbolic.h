@@ -1,5 +1,4 @@
-// What the files that bind the shape engine share: the Python objects around expressions and environments, conversion of numbers,
-// errors and locations.
+// What the files that bind the shape engine share: the Python objects around expressions and environments, conversion of numbers, errors.
 #pragma once
 #include <exception>
 #include <new>
@@ -8,6 +7,7 @@
 #include "base/check.h"
 #include "module/bindings.h"
 #include "symbolic/shape_env.h"
+#include "symbolic_python/user_site.h"
 
 namespace pellucid::module {
 
@@ -47,9 +47,7 @@ bool to_expr_or_raise(PyObject* object, symbolic::Arena& arena, const char* want
 // Two ints as a range, None or null for no bound: false with an exception set.
 bool read_range(PyObject* least, PyObject* most, symbolic::Range* range);
 
-// The Python frame that runs, without those of the file that wraps the engine.
-symbolic::Site user_site();
-void set_skipped_file(PyObject* filename);
+using symbolic_python::user_site;
 
 // Makes the exception that is being handled Python's. Only in a catch block.
 void raise_from_cpp();

@@ -5,6 +5,7 @@
 #include <c10/core/SymNodeImpl.h>
 
 #include "symbolic/shape_env.h"
+#include "symbolic_python/user_site.h"
 
 namespace pellucid::bridge {
 
@@ -31,7 +32,6 @@ c10::SymInt to_sym_int(symbolic::Expr expr);
 // The other way round. A node of another ShapeEnv, or of PyTorch's own, is an error.
 symbolic::Expr to_expr(const c10::SymInt& value, symbolic::ShapeEnv& env);
 
-// Where the user's program is: the innermost Python frame that is neither PyTorch's nor ours. For the ShapeEnv's log and guards.
-symbolic::Site user_site();
+using symbolic_python::user_site;
 
 }  // namespace pellucid::bridge

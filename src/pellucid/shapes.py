@@ -22,7 +22,6 @@ from pellucid._bytecode import (
     sym_min,
     sym_not,
     sym_sum,
-    symbolic_skip_file,
 )
 from pellucid._bytecode import ShapeEnv as _ShapeEnv
 
@@ -45,8 +44,6 @@ __all__ = [
     "sym_not",
     "sym_sum",
 ]
-
-symbolic_skip_file(__file__)
 
 _Int = Union[int, SymInt]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-from pellucid import _bytecode, _core, shapes
+from pellucid import _bytecode, _core, shape_errors, shapes
 from pellucid.torch_shapes import numbers
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ class TorchShapeEnv:
         number = self.table.from_sympy(expr)
         hint = number if isinstance(number, (bool, int, float)) else number.hint
         if hint is None and not allow_none:
-            from pellucid.torch_shapes import errors
-
-            raise errors.data_dependent(f"{expr} has no hint")
+            raise shape_errors.data_dependent(f"{expr} has no hint")
         return None if hint is None else sympy.sympify(hint)
 
     def optimization_hint(self, expr: "sympy.Basic", fallback: Any = None) -> Any:

@@ -117,6 +117,25 @@ def test_a_question_is_one_guard_at_the_users_line(env):
     assert (guard.text, guard.line) == ("4 <= input_0", line) and guard.filename == __file__
 
 
+def test_sizes_are_made_at_the_users_line(env):
+    line = sys._getframe().f_lineno + 1
+    rows, _ = env.sizes_of(torch.empty(7, 9), "x")
+    assert rows > 8 or rows < 8
+    made = [event for event in env.engine.log if event.startswith("input")]
+    assert all(event.endswith(f"at {__file__}:{line}") for event in made) and len(made) == 2
+
+
+def test_one_error_class_through_either_door(env):
+    u = env.create_unbacked_symint()
+    caught = []
+    for ask in (lambda: bool(u > 3), lambda: bool(numbers.from_torch(u) > 3)):
+        with pytest.raises(exc.DataDependentError) as raised:
+            ask()
+        caught.append(raised.value)
+    assert type(caught[0]) is type(caught[1]) and isinstance(caught[1], GuardOnDataDependentSymNode)
+    assert all(f"asked at {__file__}:" in str(error) for error in caught)
+
+
 def test_what_is_proven_is_a_plain_bool(env):
     assert (size(env, 7) > 1) is True
     assert isinstance(size(env, 7) > 2, torch.SymBool)

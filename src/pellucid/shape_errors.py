@@ -1,4 +1,4 @@
-"""The shape engine's exceptions inside PyTorch's code.
+"""The shape engine's exceptions, which PyTorch's code catches too. csrc/symbolic_python makes them by these functions.
 
 PyTorch's own Python code catches `GuardOnDataDependentSymNode` where it has another way to go on. Where that class is loaded, our error is
 one of both kinds; where it isn't, nobody can be waiting for it, and nothing is imported to find out.
