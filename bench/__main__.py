@@ -1,5 +1,5 @@
 """`python -m bench`: import, first calls, warm captures and call overhead, side by side with torch._dynamo in one run; and models
-captured with the backend "eager" beside uncaptured ones.
+captured with the backend "eager" beside uncaptured ones; and the decompiler beside depyf.
 
 Writes results.json, table.txt and ratios.svg.
 """
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
     """All measurements asked for, as rows by section."""
     import torch
 
-    from bench import calls, capture, eager, startup, workloads
+    from bench import calls, capture, decompile, eager, startup, workloads
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -46,6 +46,9 @@ def run(options: argparse.Namespace) -> Dict[str, Any]:
         numbers = [number for number, name in enumerate(names) if not options.only or re.search(options.only, name)]
         results["startup"] = startup.measure(options.fresh, numbers[:1] if options.quick else numbers)
         print(report.text({"startup": results["startup"]}), flush=True)
+    if "decompile" in options.measure:
+        results["decompile"] = decompile.measure(options.functions)
+        print(report.text({"decompile": results["decompile"]}), flush=True)
     for make in workloads.all_workloads():
         workload = make()
         if options.only and not re.search(options.only, workload.name):
@@ -81,18 +84,19 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few rounds, for CI: shows that it runs, not how fast")
     parser.add_argument("--only", metavar="REGEX", help="workloads by name")
-    parser.add_argument("--measure", default="startup,capture,calls,eager", type=lambda text: text.split(","))
+    parser.add_argument("--measure", default="startup,decompile,capture,calls,eager", type=lambda text: text.split(","))
     parser.add_argument("--rounds", type=int, help="of captures")
     parser.add_argument("--call-rounds", type=int, help="of calls and of eager models")
     parser.add_argument("--fresh", type=int, help="fresh processes for each row")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench" / "out")
     options = parser.parse_args(arguments)
-    unknown = set(options.measure) - {"startup", "capture", "calls", "eager"}
+    unknown = set(options.measure) - {"startup", "decompile", "capture", "calls", "eager"}
     if unknown:
         parser.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     options.rounds = options.rounds or (1 if options.quick else 7)
     options.call_rounds = options.call_rounds or (3 if options.quick else 40)
     options.fresh = options.fresh or (1 if options.quick else 5)
+    options.functions = 30 if options.quick else 500
     results = run(options)
     write(results, options.out)
     print("\n" + report.text(results))

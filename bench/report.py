@@ -63,7 +63,17 @@ def _eager(rows: List[Dict[str, Any]]) -> str:
     return table(cells, ['a step with backend "eager", µs', "captured", "uncaptured", "ratio"])
 
 
-PRINTERS = {"startup": _startup, "capture": _capture, "calls": _calls, "eager": _eager}
+def _decompile(rows: List[Dict[str, Any]]) -> str:
+    cells = []
+    for row in rows:
+        ours, theirs = row["pellucid"], row["depyf"]
+        means = [f"{one['mean'] * 1e6:,.0f}" for one in (ours, theirs)]
+        cells.append([row["workload"], *means, f"{row['ratio']:,.1f}", theirs["failed"], f"{row['big']['seconds']:.2f}"])
+    headers = ["decompiling a function, µs", "Pellucid", "depyf", "ratio", "not decompiled by depyf", "100,000 instructions, s"]
+    return table(cells, headers)
+
+
+PRINTERS = {"startup": _startup, "capture": _capture, "calls": _calls, "eager": _eager, "decompile": _decompile}
 
 
 def text(results: Dict[str, Any]) -> str:

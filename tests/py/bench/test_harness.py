@@ -218,3 +218,37 @@ def test_the_command_needs_no_installed_package(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.strip().endswith("__init__.py")
     assert importlib.util.find_spec("bench") is not None
+
+
+def test_functions_for_decompilers_are_the_same_every_time():
+    from bench import decompile
+
+    codes = decompile.functions(5)
+    assert [code.co_name for code in codes] == [code.co_name for code in decompile.functions(5)]
+    assert len(codes) == 5
+
+
+def test_big_function_has_the_size_it_says():
+    from bench import decompile
+    from pellucid import _bytecode
+
+    size = len(_bytecode.decode(decompile.big_function(10_000)).instructions)
+    assert 9_000 < size < 11_000
+
+
+def test_decompilers_that_fail_or_hang_give_no_time():
+    from bench import decompile
+
+    def fails(code):
+        raise RuntimeError("no such opcode")
+
+    code = decompile.functions(1)[0]
+    assert decompile._time(fails, code) is None
+    assert decompile._time(lambda code: None, code) is not None
+
+
+def test_decompile_row_is_printed():
+    row = {"workload": "2 functions", "pellucid": {"mean": 1e-5, "failed": 0}, "depyf": {"mean": 1e-3, "failed": 1}, "ratio": 100.0}
+    row["big"] = {"instructions": 100_000, "seconds": 0.5}
+    text = report.text({"decompile": [row]})
+    assert "2 functions" in text and "100.0" in text and "depyf" in text
