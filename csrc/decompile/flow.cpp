@@ -331,34 +331,8 @@ class Builder {
       for (int s : next) preds[at(s)].push_back(b);
     }
     std::vector<int>& idom = idom_;
-    idom.assign(flow_.blocks.size(), -1);
-    idom[0] = 0;
-    const auto order = [&](int b) { return flow_.blocks[at(b)].order; };
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (size_t i = postorder_.size(); i-- > 0;) {
-        const int b = postorder_[i];
-        if (b == 0) continue;
-        int best = -1;
-        for (int p : preds[at(b)]) {
-          if (idom[at(p)] < 0) continue;
-          if (best < 0) {
-            best = p;
-            continue;
-          }
-          int other = p;
-          while (best != other) {
-            while (order(best) > order(other)) best = idom[at(best)];
-            while (order(other) > order(best)) other = idom[at(other)];
-          }
-        }
-        if (idom[at(b)] != best) {
-          idom[at(b)] = best;
-          changed = true;
-        }
-      }
-    }
+    find_dominators(preds);
+    if (!reducible()) iterate_dominators(preds);
     for (size_t i = postorder_.size(); i-- > 0;) {
       const int b = postorder_[i];
       if (b == 0) continue;
@@ -375,11 +349,101 @@ class Builder {
     }
     for (size_t b = 0; b < flow_.blocks.size(); ++b) {
       for (int source : flow_.blocks[b].back_edges) {
-        int up = source;
-        while (up != static_cast<int>(b) && up != 0 && order(up) > order(static_cast<int>(b))) up = idom[at(up)];
-        if (up != static_cast<int>(b)) no_form("a jump into a loop");
+        if (!dominates(static_cast<int>(b), source)) no_form("a jump into a loop");
       }
     }
+  }
+
+  int order(int b) const { return flow_.blocks[at(b)].order; }
+
+  // Dominators of the graph without the edges that go back, which are those of the whole graph if it is reducible. Nearest common
+  // dominators are found by jumps (Myers' skew-binary ancestors), so that many jumps to one place cost no more than few.
+  void find_dominators(const std::vector<std::vector<int>>& preds) {
+    idom_.assign(flow_.blocks.size(), -1);
+    depth_.assign(flow_.blocks.size(), 0);
+    std::vector<int> jump(flow_.blocks.size(), 0);
+    idom_[0] = 0;
+    const auto common = [&](int a, int b) {
+      while (depth_[at(a)] > depth_[at(b)]) a = depth_[at(jump[at(a)])] >= depth_[at(b)] ? jump[at(a)] : idom_[at(a)];
+      while (depth_[at(b)] > depth_[at(a)]) b = depth_[at(jump[at(b)])] >= depth_[at(a)] ? jump[at(b)] : idom_[at(b)];
+      while (a != b) {
+        const bool far = jump[at(a)] != jump[at(b)];
+        a = far ? jump[at(a)] : idom_[at(a)];
+        b = far ? jump[at(b)] : idom_[at(b)];
+      }
+      return a;
+    };
+    for (size_t i = postorder_.size(); i-- > 0;) {
+      const int b = postorder_[i];
+      if (b == 0) continue;
+      int best = -1;
+      for (int p : preds[at(b)]) {
+        if (order(p) >= order(b)) continue;  // back
+        best = best < 0 ? p : common(best, p);
+      }
+      const int j = jump[at(best)];
+      idom_[at(b)] = best;
+      depth_[at(b)] = depth_[at(best)] + 1;
+      jump[at(b)] = depth_[at(best)] - depth_[at(j)] == depth_[at(j)] - depth_[at(jump[at(j)])] ? jump[at(j)] : best;
+    }
+    number_tree();
+    back_edges_.clear();
+    for (int b : postorder_) {
+      for (int p : preds[at(b)]) {
+        if (order(p) >= order(b)) back_edges_.emplace_back(p, b);
+      }
+    }
+  }
+
+  // Where each block's subtree begins and ends in the tree of dominators.
+  void number_tree() {
+    std::vector<int> size(flow_.blocks.size(), 1);
+    for (int b : postorder_) {
+      if (b != 0) size[at(idom_[at(b)])] += size[at(b)];
+    }
+    enter_.assign(flow_.blocks.size(), 0);
+    leave_.assign(flow_.blocks.size(), 0);
+    std::vector<int> next(flow_.blocks.size(), 1);
+    for (size_t i = postorder_.size(); i-- > 0;) {
+      const int b = postorder_[i];
+      if (b != 0) {
+        enter_[at(b)] = next[at(idom_[at(b)])];
+        next[at(idom_[at(b)])] += size[at(b)];
+      }
+      leave_[at(b)] = enter_[at(b)] + size[at(b)];
+      next[at(b)] = enter_[at(b)] + 1;
+    }
+  }
+
+  bool dominates(int above, int below) const { return enter_[at(above)] <= enter_[at(below)] && enter_[at(below)] < leave_[at(above)]; }
+
+  bool reducible() const {
+    return std::all_of(back_edges_.begin(), back_edges_.end(), [&](const auto& edge) { return dominates(edge.second, edge.first); });
+  }
+
+  void iterate_dominators(const std::vector<std::vector<int>>& preds) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t i = postorder_.size(); i-- > 0;) {
+        const int b = postorder_[i];
+        if (b == 0) continue;
+        int best = -1;
+        for (int p : preds[at(b)]) {
+          int other = p;
+          if (best < 0) best = p;
+          while (best != other) {
+            while (order(best) > order(other)) best = idom_[at(best)];
+            while (order(other) > order(best)) other = idom_[at(other)];
+          }
+        }
+        if (idom_[at(b)] != best) {
+          idom_[at(b)] = best;
+          changed = true;
+        }
+      }
+    }
+    number_tree();
   }
 
   const bytecode::Code& code_;
@@ -390,7 +454,9 @@ class Builder {
   std::vector<int> region_of_target_;
   std::vector<int> region_of_;  // by instruction
   std::vector<int> postorder_;
-  std::vector<int> idom_;
+  std::vector<int> idom_;                   // by block
+  std::vector<int> depth_, enter_, leave_;  // in the tree of dominators
+  std::vector<std::pair<int, int>> back_edges_;
 };
 
 }  // namespace
