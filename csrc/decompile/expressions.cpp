@@ -219,8 +219,17 @@ bool Structurer::reduce_once(Node& node) {
   return jump != nullptr && only_nops(jump->stmts) && join_branches(node, *other, *jump);
 }
 
+// Whether two jumps lead to the same place: copies of what was there, merged, have become jumps themselves.
+bool Structurer::same_target(int a, int b) const {
+  const auto copied = [&](int block) {
+    const Block& one = flow_.blocks[at(block)];
+    return one.end - one.start == 1 && flow_.ins[at(one.start)].op == Op::JUMP_ABSOLUTE && flow_.ins[at(one.start)].position.line < 0;
+  };
+  return a == b || ((copied(a) || copied(b)) && flow_.resolve(a) == flow_.resolve(b));
+}
+
 bool Structurer::join_conditions(Node& node, Node& other) {
-  if (node.jump == other.jump && node.keep == other.keep && (!node.keep || node.jump_if == other.jump_if)) {
+  if (same_target(node.jump, other.jump) && node.keep == other.keep && (!node.keep || node.jump_if == other.jump_if)) {
     const int jump = node.jump;
     if (node.keep) {
       node.value = boolean(node.jump_if ? kOr : kAnd, node.value, other.value);

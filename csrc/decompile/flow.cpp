@@ -236,6 +236,10 @@ class Builder {
       while (region >= 0 && flow_.regions[at(region)].kind == RegionKind::kComprehension) region = flow_.regions[at(region)].parent;
     }
     const auto level = [&](int region) { return region < 0 ? 0 : flow_.regions[at(region)].level; };
+    std::vector<int> begins(flow_.regions.size(), size());  // the first instruction that a region guards
+    for (int i = size(); i-- > 0;) {
+      for (int region = region_of_[at(i)]; region >= 0; region = flow_.regions[at(region)].parent) begins[at(region)] = i;
+    }
     for (int i = 0; i < size(); ++i) {
       if (code_.instructions[at(i)].op != Op::NOP || region_of_[at(i)] >= 0) continue;
       int end = i;
@@ -248,7 +252,15 @@ class Builder {
         const int inner = region_of_[at(i - 1)];
         for (; i < end && in(i).position.line == in(i).position.end_line && copies[key(i)] == 1; ++i) region_of_[at(i)] = inner;
       }
+      const int first = i;
       for (; i < end; ++i) region_of_[at(i)] = chosen;
+      // What is left of `try:` stands outside of what it begins to guard.
+      for (int k = end; k-- > first && chosen >= 0 && end < size() && begins[at(chosen)] == end;) {
+        const bytecode::Position &p = in(k).position, &q = in(end).position;
+        if (p.line >= p.end_line || q.line < p.line || q.line > p.end_line) break;
+        chosen = flow_.regions[at(chosen)].parent;
+        for (int outer = first; outer <= k; ++outer) region_of_[at(outer)] = chosen;
+      }
     }
   }
 

@@ -103,7 +103,8 @@ void join_backward_jumps(Flow& flow, std::vector<int>& row_of) {
     back.op = Op::NOP;
     back.target = -1;
     flow.hidden[i + 1] = 1;
-    row_of[i + 1] = row_of[i];  // no row covers what was made last
+    if (i > 0 && is_target[i] == 0) row_of[i] = row_of[i - 1];  // no row covers what was made last
+    row_of[i + 1] = row_of[i];
   }
 }
 

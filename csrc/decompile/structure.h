@@ -151,6 +151,7 @@ class Structurer {
   bool continues_comparison(const Node& node) const;
   void reduce(Node& node);
   bool reduce_once(Node& node);
+  bool same_target(int a, int b) const;
   bool join_conditions(Node& node, Node& other);
   bool join_comparison(Node& node, Node& other);
   bool join_value(Node& node, Node& other);
