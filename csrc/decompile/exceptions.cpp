@@ -116,6 +116,8 @@ int Structurer::normal_end(int region, int block, size_t depth) {
     const int known = flow_.regions[at(region)].end;
     return known >= 0 && flow_.blocks[at(known)].reachable ? known : -1;
   }
+  const bool with = flow_.regions[at(region)].kind == RegionKind::kWith;
+  if (code_.version < 310 || (code_.version == 310 && with)) return old_end(region, block, depth);
   int last = block, end = -1;
   const bool cold = flow_.blocks[at(block)].cold;
   const std::vector<std::pair<int, int>> edges = leaving_edges(region, block);

@@ -160,7 +160,8 @@ void Structurer::absorb(Node& node, int block) {
       return;
     }
     execute(node, i);
-    if (in.op == Op::RETURN_VALUE || in.op == Op::RETURN_CONST || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE) {
+    if (in.op == Op::RETURN_VALUE || in.op == Op::RETURN_CONST || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE ||
+        in.op == Op::END_FINALLY) {
       node.end = End::kStop;
       return;
     }

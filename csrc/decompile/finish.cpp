@@ -264,7 +264,24 @@ void Structurer::finish(Stmts& body) {
     body = std::move(out);
   }
   declare_names();
+  add_unreached_yield(&body);
   function_.body = std::move(body);
+}
+
+// A generator whose only `yield` is never reached, so that nothing of it is left.
+void Structurer::add_unreached_yield(Stmts* body) {
+  constexpr int kGenerator = 0x20, kAsyncGenerator = 0x200;
+  if (kind_ != CodeKind::kFunction || code_.version > 310 || (code_.flags & (kGenerator | kAsyncGenerator)) == 0) return;
+  const auto yields = [](const Instruction& in) { return in.op == Op::YIELD_VALUE || (in.op == Op::YIELD_FROM); };
+  if ((code_.flags & kAsyncGenerator) != 0
+          ? std::any_of(flow_.ins.begin(), flow_.ins.end(), [](const Instruction& in) { return in.op == Op::YIELD_VALUE; })
+          : std::any_of(flow_.ins.begin(), flow_.ins.end(), yields)) {
+    return;
+  }
+  if (body->empty() || body->back()->kind != StmtKind::kReturn) body->push_back(arena_.stmt(StmtKind::kReturn));
+  Stmt* made = arena_.stmt(StmtKind::kExpression);
+  made->value = arena_.expr(ExprKind::kYield);
+  body->push_back(made);
 }
 
 // A free variable that nothing in the code names is one only because it is declared.

@@ -84,7 +84,8 @@ void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vecto
 void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
 void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
-                     const std::vector<uint8_t>& leaders);  // old_exits.cpp
+                     const std::vector<uint8_t>& leaders);  // these two in old_exits.cpp
+void join_returned_comparisons(Flow& flow);
 
 bool is_conditional(Op op);
 void split_pairs(bytecode::Code& code);

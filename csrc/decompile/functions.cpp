@@ -173,9 +173,20 @@ Expr* Structurer::comprehension_from(Stmts* body, CompKind kind, Expr* iterable,
   Expr* made = make(ExprKind::kComprehension, in);
   made->op = static_cast<uint8_t>(kind);
   bool first = true;
-  for (;;) {
-    if (body->size() != 1) no_form("a comprehension with statements");
-    Stmt* stmt = (*body)[0];
+  for (size_t at = 0;;) {
+    if (at + 1 > body->size()) no_form("a comprehension with statements");
+    Stmt* stmt = (*body)[at];
+    if (stmt->kind == StmtKind::kAssign && !first && stmt->targets.size() == 1) {  // for target in [value]
+      Clause clause;
+      clause.target = stmt->targets[0];
+      clause.iterable = arena_.expr(ExprKind::kList);
+      clause.iterable->items = {stmt->value};
+      made->clauses.push_back(clause);
+      ++at;
+      continue;
+    }
+    if (at + 1 != body->size()) no_form("a comprehension with statements");
+    at = 0;
     if (stmt->kind == StmtKind::kFor && stmt->orelse.empty()) {
       Clause clause;
       clause.target = stmt->targets[0];

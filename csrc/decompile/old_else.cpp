@@ -1,5 +1,7 @@
 // Up to 3.9 code that nothing reaches stays where it is, and tells of else clauses: behind the last statement of a branch stands the jump
 // over the other one, and behind two branches that both return what follows them.
+#include <algorithm>
+
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -37,8 +39,16 @@ void Structurer::find_else(int region, int handlers_to, int* normal, int* follow
   if (handler.start == 0 || jump.op != Op::JUMP_ABSOLUTE || jump.target < handler.start) return;
   const int otherwise = flow_.block_of[at(jump.target)];
   const Instruction& before = flow_.ins[at(jump.target - 1)];
-  if (!flow_.blocks[at(flow_.block_of[at(handler.start - 1)])].reachable || before.op != Op::RERAISE) return;
+  const bool behind_handlers =
+      before.op == Op::RETURN_VALUE && flow_.blocks[at(flow_.last_dominated[at(flow_.regions[at(region)].handler)])].end == jump.target;
+  if (before.op != Op::RERAISE && !behind_handlers) return;
   int end = end_of_clauses(otherwise);
+  if (!flow_.blocks[at(flow_.block_of[at(handler.start - 1)])].reachable) {  // the body never ends; an else clause may stand there still
+    const bool stands = end > otherwise && !flow_.blocks[at(otherwise)].reachable && flow_.blocks[at(end)].reachable && *follow >= 0 &&
+                        flow_.resolve(*follow) == flow_.resolve(end);
+    if (stands) *normal = otherwise;
+    return;
+  }
   if (end < 0) end = handlers_to;
   const bool has_else = end >= 0 ? flow_.resolve(end) != flow_.resolve(otherwise) : returns_before_dead_code(otherwise);
   if (!has_else) {
@@ -50,6 +60,52 @@ void Structurer::find_else(int region, int handlers_to, int* normal, int* follow
       flow_.blocks[at(end)].region == flow_.blocks[at(otherwise)].region) {
     *follow = end;
   }
+}
+
+// 3.9 and 3.10: the block where what a region guards ends normally. Of the copies of what follows it is the last one in front of the
+// handler; up to 3.9 it stands there even where nothing reaches it.
+int Structurer::old_end(int region, int block, size_t depth) {
+  const int handler = flow_.regions[at(region)].handler;
+  const int before = flow_.blocks[at(handler)].start - 1;
+  const auto dead = [&](int i) { return i >= 0 && !flow_.blocks[at(flow_.block_of[at(i)])].reachable; };
+  // The jump over the handler alone may be dead because what led to it leads on at once.
+  if (code_.version < 310 && dead(before) && (dead(before - 1) || flow_.ins[at(before)].op != Op::JUMP_ABSOLUTE)) return -1;
+  int end = -1;
+  for (const auto& [from, to] : leaving_edges(region, block)) {
+    if (flow_.blocks[at(to)].depth != static_cast<int>(depth)) continue;
+    const bool better = end < 0 || (to < handler) == (end < handler) ? to > end : to < handler;
+    if (better) end = to;
+  }
+  return end;
+}
+
+// Whether a branch that ends right before a block has another one behind it: `jump` is where its condition leads.
+bool Structurer::has_old_else(int jump) const {
+  if (code_.version >= 310) return false;
+  if (dead_jump_before(jump) >= 0) return true;
+  const int start = flow_.blocks[at(jump)].start;
+  return start > 0 && flow_.ins[at(start - 1)].op == Op::RETURN_VALUE && returns_before_dead_code(jump);
+}
+
+// `break` is a jump, even where nothing reaches it: a return or raise that no jump leads to stands in its loop.
+void Structurer::drop_inner_exits(std::vector<int>* exits) {
+  if (code_.version >= 310) return;
+  if (jumped_to_.empty()) {
+    jumped_to_.assign(flow_.ins.size(), 0);
+    for (const Instruction& in : flow_.ins) {
+      if (in.op == Op::JUMP_ABSOLUTE && in.target >= 0) jumped_to_[at(in.target)] = 1;
+    }
+  }
+  const auto stands_inside = [&](int exit) { return is_exit(exit) && jumped_to_[at(flow_.blocks[at(exit)].start)] == 0; };
+  exits->erase(std::remove_if(exits->begin(), exits->end(), stands_inside), exits->end());
+}
+
+// `else: pass` is a jump to what follows it.
+bool Structurer::has_empty_else(int jump) const {
+  const int start = flow_.blocks[at(jump)].start;
+  if (code_.version >= 310 || start == 0) return false;
+  const Instruction& before = flow_.ins[at(start - 1)];
+  return before.op == Op::JUMP_ABSOLUTE && before.target == start;
 }
 
 // Whether all code that a block dominates ends in a return, behind which stands code that nothing reaches.

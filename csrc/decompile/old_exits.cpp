@@ -172,6 +172,25 @@ class ExitMerger {
 
 }  // namespace
 
+// Up to 3.9 `return a < b < c` returns in both places; the first return was a jump to the second one.
+void join_returned_comparisons(Flow& flow) {
+  for (size_t i = 1; i + 2 < flow.ins.size(); ++i) {
+    if (flow.ins[i].op != Op::ROT_TWO || flow.ins[i + 1].op != Op::POP_TOP || flow.ins[i + 2].op != Op::RETURN_VALUE ||
+        flow.ins[i - 1].op != Op::RETURN_VALUE) {
+      continue;
+    }
+    const auto leads_here = [&](const Instruction& in) { return in.op == Op::JUMP_IF_FALSE_OR_POP && in.target == static_cast<int>(i); };
+    const size_t from = i > 64 ? i - 64 : 0;
+    if (std::none_of(flow.ins.begin() + static_cast<std::ptrdiff_t>(from), flow.ins.begin() + static_cast<std::ptrdiff_t>(i), leads_here)) {
+      continue;
+    }
+    Instruction& jump = flow.ins[i - 1];
+    jump.op = Op::JUMP_ABSOLUTE;
+    jump.target = static_cast<int>(i) + 2;
+    jump.arg = 0;
+  }
+}
+
 void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
                      const std::vector<uint8_t>& leaders) {
   ExitMerger(code, flow, row_of, depths, leaders).run();

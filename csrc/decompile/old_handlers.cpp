@@ -253,6 +253,9 @@ class Raiser {
       case Op::SETUP_WITH:
       case Op::SETUP_ASYNC_WITH:
         break;
+      case Op::END_FINALLY:
+        emit(Op::RERAISE, 0, i);
+        break;
       default:
         copy(i);
     }
@@ -267,7 +270,7 @@ class Raiser {
     if (const int32_t guard = guard_of_handler_[at(i)]; guard >= 0) {
       Guard& g = guards_[at(guard)];
       g.new_handler = static_cast<int32_t>(out_.size());
-      if (g.kind != Kind::kName && g.kind != Kind::kAsyncFor) emit(Op::PUSH_EXC_INFO, 0, i);
+      if (g.kind != Kind::kName && g.kind != Kind::kAsyncFor) emit(Op::PUSH_EXC_INFO, g.kind == Kind::kExcept ? 0 : 1, i);
     }
     if (clause_[at(i)] != 0) {
       if (is(i, Op::DUP_TOP)) return i + 1;

@@ -8,7 +8,8 @@
 
 namespace pellucid::decompile {
 
-// Rewrites the instructions and rows of code of 3.8 to 3.10. Throws NoForm where the code is not like any compiler's.
+// Rewrites the instructions and rows of code of 3.8 to 3.10. PUSH_EXC_INFO has the argument 0 where except clauses follow. Throws NoForm
+// where the code is not like any compiler's.
 //
 // What stays of the old form: SETUP_FINALLY stands for a guarded body without an instruction of its own; in 3.8, where a finally block
 // stands once, BEGIN_FINALLY (whose argument is the handler's index) stands where the guarded body ends normally, and END_FINALLY ends

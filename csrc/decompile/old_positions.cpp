@@ -16,6 +16,7 @@ using bytecode::Op;
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
+constexpr int32_t kFarthest = 4000;  // how far a condition may stand before the jump it was drawn past
 constexpr int kReturn = 6, kContinue = 8, kBreak = 5, kPass = 4, kNothing = 0;
 
 class Placer {
@@ -24,6 +25,7 @@ class Placer {
 
   void run() {
     find_reached();
+    if (code_.version < 310) find_threaded();
     for (int32_t i = 0; i < n_; ++i) {
       if (returns_none(i)) {
         place_return(i);
@@ -62,8 +64,29 @@ class Placer {
       }
     }
     from_.resize(at(n_));
+    last_dead_.assign(at(n_), -1);
     for (int32_t i = 0; i < n_; ++i) {
-      if (reached_[at(i)] != 0 && in(i).target >= 0) from_[at(in(i).target)].push_back(i);
+      if (in(i).target < 0) continue;
+      if (reached_[at(i)] != 0) {
+        from_[at(in(i).target)].push_back(i);
+      } else {
+        last_dead_[at(in(i).target)] = i;
+      }
+    }
+  }
+
+  // A condition that jumps back to a loop led to a jump there: `continue` at the end of what the condition guards, or the loop's own.
+  void find_threaded() {
+    threaded_.assign(at(n_), 0);
+    for (int32_t i = 0; i < n_; ++i) {
+      if (!is_branch(i) || in(i).target > i) continue;
+      for (int32_t k = i + 1; k < n_ && k < i + kFarthest; ++k) {
+        if (jumps(k) && in(k).target == in(i).target) {
+          // Not what ends a guarded body or a handler.
+          threaded_[at(k)] = k + 1 < n_ && !is(k + 1, Op::PUSH_EXC_INFO) && !is(k + 1, Op::RERAISE) && !is(k - 1, Op::POP_EXCEPT);
+          break;
+        }
+      }
     }
   }
 
@@ -133,13 +156,18 @@ class Placer {
   // reached, what ends the branch or the block it is in.
   bool continues(int32_t i) {
     const int32_t target = in(i).target;
+    if (from_[at(target)].back() <= i && last_dead_[at(target)] <= i) return false;  // the loop's own
+    if (threaded_[at(i)] != 0) return true;
+    if (i > 0 && in(i - 1).target == i + 1 && from_[at(i)].empty() && is_branch(i - 1)) return true;  // all that a branch does
     if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || in(i + 1).offset < 0) {
-      // 3.8: the handler that unbinds an exception's name. A handler that ends without `continue` jumps to what follows that.
-      return code_.version == 308 && i + 1 < n_ && returns_to_name(i);
+      // 3.8: a handler, or the one that unbinds an exception's name. What it guards ends otherwise than by jumping back.
+      return code_.version == 308 && i + 1 < n_ &&
+             (returns_to_name(i) || (is(i + 1, Op::PUSH_EXC_INFO) && in(i + 1).arg != 0 && !guarded_by(target, i + 1)));
     }
     const bool left_handler = is(i - 1, Op::POP_EXCEPT) || is(i - 1, Op::DELETE_FAST) || is(i - 1, Op::DELETE_NAME) ||
                               is(i - 1, Op::DELETE_GLOBAL) || is(i - 1, Op::DELETE_DEREF);
     if (is(i + 1, Op::POP_EXCEPT)) return left_handler;
+    if (is(i + 1, Op::LOAD_CONST) && is(i + 2, Op::DUP_TOP) && is(i + 3, Op::DUP_TOP)) return is(i - 1, Op::POP_TOP);  // ends `with`
     if (!jumps(i + 1) || i + 2 >= n_) return false;
     if (is(i + 2, Op::PUSH_EXC_INFO)) return !guarded_by(target, i + 2);
     if (left_handler) return true;
@@ -148,6 +176,8 @@ class Placer {
     }
     return false;
   }
+
+  bool is_branch(int32_t i) const { return is(i, Op::POP_JUMP_IF_FALSE) || is(i, Op::POP_JUMP_IF_TRUE); }
 
   bool returns_to_name(int32_t i) const {
     if (!(is(i - 1, Op::DELETE_FAST) || is(i - 1, Op::DELETE_NAME) || is(i - 1, Op::DELETE_GLOBAL) || is(i - 1, Op::DELETE_DEREF)))
@@ -164,9 +194,10 @@ class Placer {
 
   Code& code_;
   int32_t n_;
-  std::vector<uint8_t> reached_;
+  std::vector<uint8_t> reached_, threaded_;
   std::vector<int32_t> handler_;  // what guards each instruction
   std::vector<std::vector<int32_t>> from_;
+  std::vector<int32_t> last_dead_;  // the last jump to an instruction that is never reached
 };
 
 }  // namespace

@@ -206,6 +206,8 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   const int jump = node.jump;
   const Exprs stack = node.stack;
   made->body = sequence(node.fall, stack, behind, region, &then_falls);
+  // Up to 3.9 a condition inside jumps to the loop past the `continue` behind it.
+  if (const Stmt* last = last_of(made->body); code_.version < 310 && last != nullptr && last->kind == StmtKind::kContinue) then_falls = false;
   int follow = merge;
   if (const Stmt* failed = failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
@@ -225,8 +227,9 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     Stmts otherwise;
     leave(jump, nullptr, behind, &otherwise, &else_falls);
     made->orelse = std::move(otherwise);
+    if (made->orelse.empty() && has_empty_else(jump)) made->orelse.push_back(arena_.stmt(StmtKind::kPass));
     skips = true;
-  } else if (merge < 0 && !then_falls && dead_jump_before(jump) < 0 && !returns_before_dead_code(jump)) {
+  } else if (merge < 0 && !then_falls && !has_old_else(jump)) {
     follow = jump;
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);
@@ -389,7 +392,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     made->targets = made->body[i]->targets;
     made->body.erase(made->body.begin() + static_cast<std::ptrdiff_t>(i));
   } else {
-    const std::vector<int> exits = loop_exits(header, false, -1);
+    std::vector<int> exits = loop_exits(header, false, -1);
     loops_.push_back({header, -1});
     closed(exits, 1);
     placed_[at(header)] = 0;
@@ -414,6 +417,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
       follow = choose_follow(others, exit, next);
       made->value = node->test;
     } else {
+      drop_inner_exits(&exits);
       follow = choose_follow(exits, -1, next);
     }
     loops_.back().follow = follow;

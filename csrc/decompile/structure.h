@@ -167,8 +167,12 @@ class Structurer {
   Stmts sequence(int block, Exprs stack, int next, int region, bool* falls);
   int make_if(Node& node, Stmts* out, int next, bool* falls);
   int behind_else(const Node& node) const;
-  int dead_jump_before(int block) const;  // these four in old_else.cpp
+  int dead_jump_before(int block) const;  // these eight in old_else.cpp
   bool returns_before_dead_code(int block) const;
+  int old_end(int region, int block, size_t depth);
+  bool has_old_else(int jump) const;
+  bool has_empty_else(int jump) const;
+  void drop_inner_exits(std::vector<int>* exits);
   int end_of_clauses(int otherwise) const;
   void find_else(int region, int handlers_to, int* normal, int* follow) const;
   int merge_of(const Node& node, int next) const;
@@ -205,6 +209,7 @@ class Structurer {
   void signature();
   void declare_names();
   void add_unused_free();
+  void add_unreached_yield(Stmts* body);
   bool is_old_pass(const Stmt* nop, const Stmt* next) const;
   Expr* lambda_result(const Stmts& body);
 
@@ -223,6 +228,7 @@ class Structurer {
   std::vector<int> barrier_;               // blocks at which an enclosing statement goes on
   std::vector<uint8_t> placed_;
   BlockSet inside_, seen_;
+  std::vector<uint8_t> jumped_to_;         // by instruction: by an unconditional jump
   std::vector<std::vector<int>> guarded_;  // by region: its blocks
   std::vector<int> region_of_handler_;     // by block, -1: no handler
   std::vector<Loop> loops_;

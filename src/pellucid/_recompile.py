@@ -19,6 +19,9 @@ FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
     FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag & ~0xFFF
 
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_ASYNCHRONOUS = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
+
 
 class Request(NamedTuple):
     """A source to compile, and which of the code objects that come out is wanted."""
@@ -35,7 +38,12 @@ class Request(NamedTuple):
     @property
     def stands_in_function(self) -> bool:
         """Whether a function is put around it: to give it variables, or to make functions nested."""
-        return self.nested or bool(self.freevars)
+        return self.nested or bool(self.freevars) or self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is an asynchronous comprehension, which stands in asynchronous functions only."""
+        return self.name in _COMPREHENSIONS and bool(self.flags & _ASYNCHRONOUS)
 
 
 def compile_request(request: Request) -> types.CodeType:
@@ -60,7 +68,7 @@ def compile_request(request: Request) -> types.CodeType:
 def _with_context(tree: ast.Module, request: Request) -> ast.Module:
     body: List[ast.stmt] = tree.body
     if request.stands_in_function:
-        around: Any = ast.parse("def around():\n    pass").body[0]
+        around: Any = ast.parse(("async " if request.waits else "") + "def around():\n    pass").body[0]
         names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars]
         around.body = [ast.Assign(names, ast.Constant(None)), *body] if names else body
         body = [around]
