@@ -201,6 +201,14 @@ bool Compiler::keep_guard(const Guard& guard) {
     case Kind::kSubclassOf:
       if (guard.payload.get() == nullptr || !holds.hold(guard.payload.get(), false)) return fail(guard, "needs a payload");
       break;
+    case Kind::kMro:
+      info.payload = nullptr;
+      if (guard.payload.get() == nullptr || !PyTuple_Check(guard.payload.get())) return fail(guard, "needs a tuple of classes");
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guard.payload.get()); i++) {
+        info.classes.push_back(PyTuple_GET_ITEM(guard.payload.get(), i));
+        if (!holds.hold(info.classes.back(), false)) return false;
+      }
+      break;
     case Kind::kTensor:
       info.payload = nullptr;
       if (guard.payload.get() == nullptr) return fail(guard, "needs an example tensor");

@@ -78,6 +78,7 @@ class Compiler {
   bool lower_tensor(Node& node);
   bool lower_key(const Guard& guard, Node& node);
   bool lower_class_attr(const Guard& guard, Node& node);
+  bool lower_mro(const Guard& guard, Node& node);
   bool lower_empty_dict(Node& node);
   bool lower_pair(Op op, Node& left, Node& right);
   bool lower_group(const std::vector<const source::Source*>& sources, Py_ssize_t watched);

@@ -145,6 +145,9 @@ Program::Answer Program::holds(const GuardInfo& guard, const FrameView& frame, s
     case Kind::kEmptyDict:
       return answer(PyDict_Check(value) && cpython::dict_used(value) == 0,
                     name + (PyDict_Check(value) ? " is not empty: " + keys_text(value) : " is no dictionary"));
+    case Kind::kMro:
+      return answer(has_mro(guard.number == 1 ? reinterpret_cast<PyTypeObject*>(value) : type, guard.classes),
+                    (guard.number == 1 ? name : "type(" + name + ")") + " has other bases");
     case Kind::kSubclassOf:
       return answer(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(guard.payload)) != 0,
                     "type(" + name + ") is " + type->tp_name + ", no subclass of " + type_name(guard.payload));

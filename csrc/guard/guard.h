@@ -30,7 +30,8 @@ enum class Kind : uint8_t {
   kCellEmpty,      // the cell x is empty
   kEmptyDict,      // x, a dict, is empty (hooks)
   kPrecision,      // number: classes << 32 | what bridge::float32_precision(classes) is
-  kSubclassOf,     // reserved for the fallbacks of isinstance; payload: class
+  kMro,            // payload: the classes of type(x)'s MRO (of x's own, number 1: x is a class)
+  kSubclassOf,     // payload: class; with object: that x can be read is all that is wanted
 };
 
 struct UserLocation {

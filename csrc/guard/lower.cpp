@@ -51,6 +51,8 @@ Op load_op(source::Kind kind) {
       return Op::kLoadClosureCell;
     case Kind::kBoundSelf:
       return Op::kLoadBoundSelf;
+    case Kind::kReferent:
+      return Op::kLoadReferent;
     case Kind::kBoundFunc:
       return Op::kLoadBoundFunc;
     default:
@@ -214,6 +216,8 @@ bool Compiler::lower(const Guard& guard, size_t index) {
       return lower_key(guard, node);
     case Kind::kClassAttr:
       return lower_class_attr(guard, node);
+    case Kind::kMro:
+      return lower_mro(guard, node);
     case Kind::kSame:
       return lower_pair(Op::kSame, node, *node_of(guard.other));
     case Kind::kDistinct:
@@ -371,6 +375,18 @@ bool Compiler::lower_class_attr(const Guard& guard, Node& node) {
   }
   program_.pointers_.push_back(expected);
   return check_key_row(node, Op::kClassAttrIs, guard.payload.get(), static_cast<uint32_t>(program_.pointers_.size() - 1));
+}
+
+bool Compiler::lower_mro(const Guard& guard, Node& node) {
+  const bool itself = guard.number == 1;
+  PyTypeObject* type = itself ? reinterpret_cast<PyTypeObject*>(node.value.get()) : node.type;
+  if (type == nullptr || (itself && !(node.status == Status::kConstant && PyType_Check(node.value.get()))))
+    return fail(guard, "is on no known class");
+  if (node.status == Status::kConstant && !(ensure_constant(node) && (itself || pin_type(node)))) return false;
+  Expected* plan = plan_type(type);
+  if (plan == nullptr) return false;
+  plan->mro = program_.guards_[static_cast<size_t>(current_guard_)].classes;
+  return has_mro(type, plan->mro) || fail(guard, "does not hold: the bases differ");
 }
 
 bool Compiler::lower_empty_dict(Node& node) {

@@ -32,6 +32,7 @@ enum class Op : uint8_t {
   kLoadClosureCell,
   kLoadBoundSelf,
   kLoadBoundFunc,
+  kLoadReferent,
   kLoadFunctionField,
   // Checks of the operand.
   kIs,
@@ -100,8 +101,9 @@ struct Entry {
 struct Expected {  // the cold side of a dictionary or class: compared only when its tag moved
   std::vector<Entry> entries;
   Py_ssize_t length = -1;
-  PyObject* keys = nullptr;  // tuple of all keys, in order
-  size_t stage = 0;          // dictionaries: how many others it is found through
+  PyObject* keys = nullptr;    // tuple of all keys, in order
+  std::vector<PyObject*> mro;  // of a class; empty: any
+  size_t stage = 0;            // dictionaries: how many others it is found through
   bool of_class = false;
 };
 
@@ -157,6 +159,7 @@ struct GuardInfo {  // a guard as it is kept for reports: objects known by ident
   const bridge::TensorSpec* spec = nullptr;
   Py_ssize_t number = -1;
   UserLocation where;
+  std::vector<PyObject*> classes = {};  // kMro
 };
 
 struct TextValue {  // an object that texts name as V[i]

@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -111,6 +112,11 @@ bool find_in_class(PyTypeObject* type, cpython::Key& name, PyObject** value) noe
     return true;
   }
   return cpython::find_in_mro(type, name, key_equal, value) != cpython::Lookup::kUnsure;
+}
+
+bool has_mro(PyTypeObject* type, const std::vector<PyObject*>& classes) noexcept {
+  PyObject* const* mro = reinterpret_cast<PyTupleObject*>(type->tp_mro)->ob_item;
+  return static_cast<size_t>(PyTuple_GET_SIZE(type->tp_mro)) == classes.size() && std::equal(classes.begin(), classes.end(), mro);
 }
 
 PyObject* class_value(PyObject* raw) {
@@ -257,6 +263,8 @@ py::Ref step(const Source* source, PyObject* object, const FrameView& frame) {
     }
     case Kind::kBoundSelf:
       return PyMethod_Check(object) ? py::Ref::share(PyMethod_GET_SELF(object)) : py::Ref();
+    case Kind::kReferent:
+      return PyWeakref_CheckRef(object) ? py::Ref::share(PyWeakref_GET_OBJECT(object)) : py::Ref();
     case Kind::kBoundFunc:
       return py::Ref::share(bound_function(object));
     default:

@@ -16,6 +16,8 @@ bool make_key(PyObject* object, cpython::Key& key);
 // What the MRO has under a name (null: nothing), looked up without Python code. False: only Python code could tell.
 bool find_in_class(PyTypeObject* type, cpython::Key& name, PyObject** value) noexcept;
 
+bool has_mro(PyTypeObject* type, const std::vector<PyObject*>& classes) noexcept;
+
 // getattr(base, name) where C code alone serves it: module attributes, type attributes, slots, getters in C, instance dictionaries of
 // types that do not override attribute access. Nothing of a program's runs, finalizers neither. Null without an exception: no such
 // attribute, or not served by C code alone.

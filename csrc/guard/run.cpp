@@ -147,6 +147,9 @@ Program::Answer Program::run(const FrameView& frame) noexcept {
       case Op::kLoadBoundFunc:
         loaded = bound_function(object);
         break;
+      case Op::kLoadReferent:
+        loaded = PyWeakref_CheckRef(object) ? PyWeakref_GET_OBJECT(object) : nullptr;
+        break;
       case Op::kLoadFunctionField:
         if (!PyFunction_Check(object)) return Answer::kNo;
         loaded = cpython::read_pointer(object, static_cast<Py_ssize_t>(row->argument));
@@ -399,6 +402,7 @@ bool Program::revalidate_dict(size_t index) noexcept {
 
 bool Program::revalidate_type(size_t index) noexcept {
   PyTypeObject* type = types_[index].type;
+  if (!type_expected_[index].mro.empty() && !has_mro(type, type_expected_[index].mro)) return false;
   for (Entry& entry : type_expected_[index].entries) {
     PyObject* value = nullptr;
     if (!find_in_class(type, entry.key, &value) || !adopt(entry, value)) return false;

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kKindNames[] = {"TYPE",       "ID",         "EQUALS",         "LENGTH",        "DICT_KEYS",
                                       "DICT_HAS",   "DICT_LACKS", "INSTANCE_LACKS", "CLASS_ATTR",    "GLOBAL_LACKS",
                                       "TENSOR",     "SAME",       "DISTINCT",       "FUNCTION_CODE", "NO_DEFAULTS",
-                                      "CELL_EMPTY", "EMPTY_DICT", "PRECISION",      "SUBCLASS_OF"};
+                                      "CELL_EMPTY", "EMPTY_DICT", "PRECISION",      "MRO",           "SUBCLASS_OF"};
 static_assert(sizeof kKindNames / sizeof *kKindNames == static_cast<size_t>(Kind::kSubclassOf) + 1);
 
 constexpr const char* kOpNames[] = {"load_free_cell",
@@ -31,6 +31,7 @@ constexpr const char* kOpNames[] = {"load_free_cell",
                                     "load_closure_cell",
                                     "load_bound_self",
                                     "load_bound_func",
+                                    "load_referent",
                                     "load_function_field",
                                     "is",
                                     "type",
@@ -152,6 +153,8 @@ std::string expression(const source::Source* source, TextValues& values) {
       return call("closure_cell", index);
     case Kind::kBoundSelf:
       return call("bound_self");
+    case Kind::kReferent:
+      return call("referent");
     case Kind::kBoundFunc:
       return call("bound_function");
   }
@@ -228,6 +231,11 @@ std::string Program::guard_text(const GuardInfo& guard, TextValues& values) cons
       return "cell_empty(" + value + ")";
     case Kind::kEmptyDict:
       return "empty_dict(" + value + ")";
+    case Kind::kMro: {
+      std::string text = "mro(" + (guard.number == 1 ? value : "type(" + value + ")") + ") == (";
+      for (PyObject* each : guard.classes) text += object_of(each, values) + ", ";
+      return text + ")";
+    }
     case Kind::kSubclassOf:
       return "issubclass(type(" + value + "), " + payload() + ")";
     case Kind::kPrecision:

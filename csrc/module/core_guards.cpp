@@ -47,6 +47,7 @@ constexpr SourceKind kSourceKinds[] = {
     {"kwdefault", source::Kind::kKwDefault, 'k'},
     {"closure_cell", source::Kind::kClosureCell, 'i'},
     {"bound_self", source::Kind::kBoundSelf, 'd'},
+    {"referent", source::Kind::kReferent, 'd'},
     {"bound_func", source::Kind::kBoundFunc, 'd'},
 };
 
@@ -72,6 +73,7 @@ constexpr GuardKind kGuardKinds[] = {
     {"no_defaults", guard::Kind::kNoDefaults},
     {"cell_empty", guard::Kind::kCellEmpty},
     {"empty_dict", guard::Kind::kEmptyDict},
+    {"mro", guard::Kind::kMro},
     {"subclass_of", guard::Kind::kSubclassOf},
 };
 

@@ -143,6 +143,8 @@ const Source* Arena::derived(Kind kind, const Source* base) {
         return base->name + ".__self__";
       case Kind::kBoundFunc:
         return base->name + ".__func__";
+      case Kind::kReferent:
+        return base->name + "()";
       default:
         CHECK(false) << "this kind of source is not derived";
     }

@@ -29,6 +29,7 @@ enum class Kind : uint8_t {
   kClosureCell,   // index: base.__closure__[index], base a function other than the frame's
   kBoundSelf,     // base.__self__ of a bound method
   kBoundFunc,     // base.__func__ of a bound method
+  kReferent,      // base(), base a weak reference; None if the object is dead
 };
 
 struct Source {
@@ -47,7 +48,7 @@ class Arena {  // owns sources; kept alive by the capture and then by the cache 
   const Source* constant(PyObject* object);
   const Source* keyed(Kind kind, const Source* base, PyObject* key);       // kInstanceItem, kAttr, kClassAttr, kDictItem, kKwDefault
   const Source* indexed(Kind kind, const Source* base, Py_ssize_t index);  // kItem, kDefault, kClosureCell
-  const Source* derived(Kind kind, const Source* base);                    // kCellContents, kTypeOf, kDictOf, kBoundSelf, kBoundFunc
+  const Source* derived(Kind kind, const Source* base);                    // the kinds without key and index
   const std::deque<Source>& all() const { return sources_; }
   int traverse(visitproc visit, void* arg) const;  // objects that it owns, for the garbage collector
   size_t bytes() const;

@@ -5,12 +5,15 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 
 namespace pellucid::bridge {
 
 namespace {
 
 constexpr c10::DeviceType kDeviceTypes[] = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
+
+constexpr c10::DispatchKey kModeKeys[] = {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot};
 
 int autocast_nesting() {  // there is no accessor that only reads
   const int above = at::autocast::increment_nesting();
@@ -34,6 +37,11 @@ StateScope::StateScope()
                                         static_cast<int>(at::autocast::get_autocast_dtype(kDeviceTypes[i]))};
 }
 
+void hide_dispatch_modes() {
+  if (c10::impl::TorchDispatchModeTLS::stack_len() == 0) return;
+  for (c10::DispatchKey key : kModeKeys) c10::impl::tls_set_dispatch_key_excluded(key, true);
+}
+
 void StateScope::restore() const {
   if (c10::AutogradState& state = c10::AutogradState::get_tls_state(); state.get_inference_mode() != inference_) {
     state.set_inference_mode(inference_);  // what c10::InferenceMode's destructor does
@@ -44,6 +52,8 @@ void StateScope::restore() const {
     keys.set_excluded(c10::DispatchKeySet(c10::DispatchKeySet::RAW, excluded_keys_));
     c10::impl::_force_tls_local_dispatch_key_set(c10::impl::LocalDispatchKeySet(keys));
   }
+  for (c10::DispatchKey key : kModeKeys)
+    c10::impl::tls_set_dispatch_key_excluded(key, c10::DispatchKeySet(c10::DispatchKeySet::RAW, excluded_keys_).has(key));
   if (at::GradMode::is_enabled() != grad_enabled_) at::GradMode::set_enabled(grad_enabled_);
   for (int i = 0; i < kDevices; i++) {
     const Device& device = devices_[static_cast<size_t>(i)];

@@ -34,6 +34,9 @@ class RestoredState {
   StateScope state_;
 };
 
+// Operators on fakes, while a program is traced, are none that the program's dispatch modes are to see. Until StateScope::restore.
+void hide_dispatch_modes();
+
 bool grad_enabled();
 
 }  // namespace pellucid::bridge

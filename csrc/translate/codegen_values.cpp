@@ -88,6 +88,11 @@ Status Codegen::load_source(const source::Source* source) {
       return attribute_of_base(t_.intern("__self__"));
     case SourceKind::kBoundFunc:
       return attribute_of_base(t_.intern("__func__"));
+    case SourceKind::kReferent:
+      emit(Op::PUSH_NULL);
+      TRY(load_source(source->base));
+      load_call(0);
+      return Unit{};
   }
   return t_.fail(Reason::not_reconstructible, source->name);
 }

@@ -62,6 +62,7 @@ bool force(ForcedBreaks& forced, uint64_t number, Reason reason, const std::stri
 
 Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forced, py::PauseCollector& pause, Profile& profile) {
   const bridge::StateScope outside;
+  bridge::hide_dispatch_modes();
   (void)bridge::take_precision_seen();
   InstructionTranslator t(root, forced, profile);
   const Resume* resume = resume_of(root.code);
@@ -148,6 +149,7 @@ Attempt attempt(const RootFrame& root, cache::Region& region, ForcedBreaks& forc
   for (size_t i = 0; is_direct && i < codegen.arguments().size(); i++) inputs.push_back(codegen.arguments()[i]->source);
   {
     Profile::Scope guarding(profile, Phase::kGuards);
+    t.guard_presence();
     t.guard_distinctness();
     t.guard_distinct_inputs();
     if (const unsigned classes = bridge::take_precision_seen(); classes != 0) {

@@ -1,6 +1,7 @@
-// Attribute access by the rules of object.__getattribute__ and object.__setattr__ (CPython: _PyObject_GenericGetAttrWithDict,
-// type_getattro, module_getattro), read through guarded sources and over the writes of the traced program. User-defined hooks,
+// Reading attributes by the rules of object.__getattribute__ (CPython: _PyObject_GenericGetAttrWithDict, type_getattro,
+// module_getattro), read through guarded sources and over the writes of the traced program. User-defined hooks,
 // properties and descriptors are inlined like any call.
+#include "variables/attribute.h"
 #include "base/check.h"
 #include "variables/descriptor.h"
 #include "variables/exception.h"
@@ -12,15 +13,6 @@ namespace pellucid::variables {
 
 using GuardKind = guard::Kind;
 using SourceKind = source::Kind;
-
-namespace {
-
-bool name_is(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
-
-std::string text_of(PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
-  return text ? text : "?";
-}
 
 PyObject* instance_dict(PyObject* object) {  // borrowed; null if there is none
   PyObject** slot = _PyObject_GetDictPtr(object);
@@ -35,28 +27,6 @@ PyObject* instance_dict(PyObject* object) {  // borrowed; null if there is none
   return dict;
 }
 
-ObjectVariable::Attribute* overlay(ObjectVariable* object, PyObject* name) {
-  for (auto& attribute : object->attributes)
-    if (attribute.name == name || PyUnicode_Compare(attribute.name, name) == 0) return &attribute;
-  return nullptr;
-}
-
-void write_overlay(Tracer& t, ObjectVariable* object, PyObject* name, Variable* value, bool slot) {
-  auto* existing = overlay(object, name);
-  if (existing && value && !existing->value) {  // it was deleted: what is stored now comes last in the dictionary
-    object->attributes.erase(object->attributes.begin() + (existing - object->attributes.data()));
-    object->attributes.push_back({t.keep(name), value, true, slot, true});
-  } else if (existing) {
-    existing->value = value;
-    existing->written = true;
-    existing->slot = slot;
-    existing->removed |= !value;
-  } else {
-    object->attributes.push_back({t.keep(name), value, true, slot, !value});
-  }
-  if (object->existed) t.mark_changed(object);
-}
-
 Failed no_attribute(Tracer& t, Variable* object, PyObject* name) {
   PyTypeObject* type = type_of(object);
   if (auto* o = as_object(object); o && o->real && PyType_Check(o->real))
@@ -64,6 +34,14 @@ Failed no_attribute(Tracer& t, Variable* object, PyObject* name) {
                        name);
   return t.raise_new(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", type ? type->tp_name : "?", name);
 }
+
+// Where what the class of an object holds is read: through the object, or of a known class.
+const source::Source* class_source(Tracer& t, const source::Source* object, PyTypeObject* type, PyObject* name) {
+  if (object) return t.sources().keyed(SourceKind::kClassAttr, object, name);
+  return t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
+}
+
+namespace {
 
 Variable* class_of(Tracer& t, PyTypeObject* type) { return t.known_object(reinterpret_cast<PyObject*>(type)); }
 
@@ -74,16 +52,20 @@ Variable* builtin_method(Tracer& t, Variable* self, PyObject* name) {
   return method;
 }
 
-// Where what the class of an object holds is read: through the object, or of a known class.
-const source::Source* class_source(Tracer& t, const source::Source* object, PyTypeObject* type, PyObject* name) {
-  if (object) return t.sources().keyed(SourceKind::kClassAttr, object, name);
-  return t.sources().keyed(SourceKind::kAttr, t.sources().constant(reinterpret_cast<PyObject*>(type)), name);
-}
-
 bool is_c_descriptor(PyObject* value) {
   PyTypeObject* kind = Py_TYPE(value);
   return kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyMemberDescr_Type || kind == &PyGetSetDescr_Type ||
          kind == &PyClassMethodDescr_Type;
+}
+
+// Whether a value found in a class is a descriptor, and one that comes before the instance, its own class says.
+void guard_descriptor_class(Tracer& t, PyObject* value) {
+  PyTypeObject* type = value ? Py_TYPE(value) : nullptr;
+  if (!type || !may_be_written(type)) return;
+  for (const char* name : {"__get__", "__set__", "__delete__"}) {
+    PyObject* text = t.intern(name);
+    t.guard_class_attribute(nullptr, type, text, _PyType_Lookup(type, text));
+  }
 }
 
 // What the class holds becomes what the instance shows: functions bind, descriptors run, the rest is as it is.
@@ -140,7 +122,7 @@ Answer read_slot(Tracer& t, ObjectVariable* object, PyObject* name) {
     PyErr_Clear();
     return t.fail(Reason::unsupported_attribute, "slot '" + text_of(name) + "' that is not set");
   }
-  return t.lazy(value.get(), t.sources().keyed(SourceKind::kAttr, object->source, name));
+  return t.lazy_present(value.get(), t.sources().keyed(SourceKind::kAttr, object->source, name));
 }
 
 bool inherits_object_getattribute(PyTypeObject* type, Tracer& t) {
@@ -175,7 +157,8 @@ Answer module_attribute(Tracer& t, ObjectVariable* module, PyObject* name, bool*
     }
     // The module keeps these dicts for its life. Known by identity, what is in them is verified by their version, not looked up.
     t.guard(GuardKind::kId, from, dict);
-    if (PyObject* value = PyDict_GetItemWithError(dict, name)) return t.lazy(value, t.sources().keyed(SourceKind::kDictItem, from, name));
+    if (PyObject* value = PyDict_GetItemWithError(dict, name))
+      return t.lazy_present(value, t.sources().keyed(SourceKind::kDictItem, from, name));
     t.guard(GuardKind::kDictLacks, from, name);
   }
   *found = false;
@@ -189,7 +172,7 @@ Answer module_object_attribute(Tracer& t, ObjectVariable* object, PyObject* name
   }
   PyObject* dict = PyModule_GetDict(object->real);
   if (PyObject* value = PyDict_GetItemWithError(dict, name))
-    return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
+    return t.lazy_present(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
   if (name_is(name, "__dict__")) return t.lazy(dict, t.sources().derived(SourceKind::kDictOf, object->source));
   if (PyDict_GetItemString(dict, "__getattr__")) {
     // PEP 562. Modules of torch and our own give what they would have imported, always the same object.
@@ -233,6 +216,7 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     if (name_is(name, "__mro__") || name_is(name, "__bases__") || name_is(name, "__base__") || name_is(name, "__dict__")) {
       py::Ref value = py::Ref::steal(PyObject_GetAttr(object->real, name));
       if (!value) return t.raise_python_error();
+      t.guard_mro(nullptr, cls);
       if (PyTuple_Check(value.get())) {
         std::vector<Variable*> items;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value.get()); i++) items.push_back(t.known_object(PyTuple_GET_ITEM(value.get(), i)));
@@ -262,11 +246,11 @@ Answer class_attribute(Tracer& t, ObjectVariable* object, PyObject* name) {
     }
     if (kind == &PyClassMethodDescr_Type) return builtin_method(t, object, name);
     if (is_c_descriptor(value)) return t.known_object(value);
-    if (PyFunction_Check(value) || !kind->tp_descr_get || kind == &PyProperty_Type) return t.lazy(value, from);
+    guard_descriptor_class(t, value);
+    if (PyFunction_Check(value) || !kind->tp_descr_get || kind == &PyProperty_Type) return t.lazy_present(value, from);
     if (kind->tp_flags & Py_TPFLAGS_HEAPTYPE && _PyType_Lookup(kind, t.intern("__get__"))) {
-      py::Ref seen = py::Ref::steal(nullptr);
-      return call_special(t, t.lazy(value, t.sources().keyed(SourceKind::kClassAttr, object->source, name)), "__get__",
-                          {{t.none(), object}, {}});
+      t.guard_class_attribute(nullptr, cls, name, value);
+      return call_special(t, t.known_object(value), "__get__", {{t.none(), object}, {}});
     }
     return t.fail(Reason::unsupported_attribute, "descriptor '" + text_of(name) + "' of class " + cls->tp_name);
   }
@@ -325,7 +309,7 @@ Answer function_attribute(Tracer& t, FunctionVariable* function, PyObject* name)
     }
     if (PyObject* dict = instance_dict(function->real)) {
       if (PyObject* value = PyDict_GetItemWithError(dict, name))
-        return t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, function->source, name));
+        return t.lazy_present(value, t.sources().keyed(SourceKind::kInstanceItem, function->source, name));
       t.guard(GuardKind::kInstanceLacks, function->source, name);
     }
   } else if (name_is(name, "__doc__")) {
@@ -393,9 +377,16 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
   const source::Source* where = nullptr;
   if (auto* cls = as_object(object->class_variable ? t.force(object->class_variable) : nullptr); cls && overlay(cls, name))
     return t.fail(Reason::unsupported_attribute, "attribute of a class that was written in the graph");
-  if (auto* cls = as_object(t.outside(reinterpret_cast<PyObject*>(type))); cls && overlay(cls, name) && !overlay(object, name))
+  if (auto* cls = as_object(t.outside(reinterpret_cast<PyObject*>(type))); cls && overlay(cls, name) && !overlay(object, name)) {
+    PyObject* dict = object->existed ? instance_dict(object->real) : nullptr;
+    PyObject* own = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+    if (!own && PyErr_Occurred()) return t.raise_python_error();
+    if (own) return t.lazy_present(own, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
+    if (dict) t.guard(GuardKind::kInstanceLacks, object->source, name);
     return class_attribute(t, cls, name);
+  }
   from_class = _PyType_Lookup(type, name);
+  guard_descriptor_class(t, from_class);
   if (from_class) {
     where = class_source(t, object->source, type, name);
     PyTypeObject* kind = Py_TYPE(from_class);
@@ -417,8 +408,7 @@ Answer generic_get_attribute(Tracer& t, ObjectVariable* object, PyObject* name) 
       if (!value && PyErr_Occurred()) return t.raise_python_error();
       if (value) {
         t.guard_class_attribute(object->source, type, name, from_class);  // no data descriptor
-        Variable* result = t.lazy(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
-        return result;
+        return t.lazy_present(value, t.sources().keyed(SourceKind::kInstanceItem, object->source, name));
       }
       t.guard(GuardKind::kInstanceLacks, object->source, name);
     }
@@ -586,6 +576,7 @@ Answer get_attribute(Tracer& t, Variable* object, PyObject* name) {
         py::Ref reduced = py::Ref::steal(PyObject_CallMethod(value, "__reduce__", nullptr));  // (type, (index, doc))
         if (!reduced) return t.raise_python_error();
         const Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0));
+        t.guard_class_attribute(object->source, type, name, value);
         return static_cast<TupleVariable*>(object)->items.at(static_cast<size_t>(index));
       }
       if (value && Py_TYPE(value) == &PyMemberDescr_Type) return struct_field(t, static_cast<TupleVariable*>(object), name);
@@ -627,174 +618,6 @@ Result<bool> has_attribute(Tracer& t, Variable* object, PyObject* name) {
   if (answer.ok()) return true;
   if (answer.failure()->kind == Failure::Kind::kRaise && exception_matches(answer.failure()->exception, PyExc_AttributeError)) return false;
   return Failed{answer.failure()};
-}
-
-Status generic_set_attribute(Tracer& t, Variable* variable, PyObject* name, Variable* value) {
-  variable = t.force(variable);
-  if (auto* function = as_function(variable)) {
-    if (name_is(name, "__name__") || name_is(name, "__qualname__")) {
-      PyObject* text = value ? known(t, value) : nullptr;
-      if (!text || function->real) return t.fail(Reason::unsupported_attribute, "writing __name__ of a function");
-      (name_is(name, "__name__") ? function->name : function->qualname) = text;
-      return Unit{};
-    }
-    if (name_is(name, "__code__") || name_is(name, "__defaults__") || name_is(name, "__kwdefaults__") || name_is(name, "__dict__") ||
-        name_is(name, "__annotations__"))
-      return t.fail(Reason::unsupported_attribute, "writing '" + text_of(name) + "' of a function");
-    for (auto& [key, old] : function->attributes)
-      if (PyUnicode_Compare(key, name) == 0) {
-        old = value;
-        if (function->real) t.mark_changed(function);
-        return Unit{};
-      }
-    function->attributes.emplace_back(t.keep(name), value);
-    if (function->real) t.mark_changed(function);
-    return Unit{};
-  }
-  if (auto* cell = as<CellVariable>(variable, Kind::kCell); cell && name_is(name, "cell_contents")) {
-    cell->contents = value;
-    cell->loaded = true;
-    if (cell->real) t.mark_changed(cell);
-    return Unit{};
-  }
-  auto* object = as_object(variable);
-  if (!object) return t.fail(Reason::unsupported_attribute, "writing '" + text_of(name) + "' of " + describe(variable));
-  if (object->real && object->existed && (PyModule_Check(object->real) || PyType_Check(object->real))) {
-    if (PyType_Check(object->real)) {
-      auto* cls = reinterpret_cast<PyTypeObject*>(object->real);
-      if (!(cls->tp_flags & Py_TPFLAGS_HEAPTYPE) || Py_TYPE(cls)->tp_setattro != PyType_Type.tp_setattro)
-        return t.fail(Reason::unsupported_attribute, std::string("writing to class ") + cls->tp_name);
-      if (PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_GET_LENGTH(name) > 4 && PyUnicode_READ_CHAR(name, 1) == '_')
-        return t.fail(Reason::unsupported_attribute, "writing a special attribute of a class");
-      if (_PyType_Lookup(Py_TYPE(cls), name))
-        return t.fail(Reason::unsupported_attribute, "writing a class attribute that the metaclass defines");
-    }
-    if (!value && !overlay(object, name)) return t.fail(Reason::unsupported_attribute, "deleting an attribute of a module or class");
-    write_overlay(t, object, name, value, false);
-    return Unit{};
-  }
-  PyTypeObject* type = object->type;
-  bool slot = false;
-  PyObject* from_class = _PyType_Lookup(type, name);
-  t.guard_class_attribute(object->source, type, name, from_class);
-  if (from_class && Py_TYPE(from_class)->tp_descr_set) {
-    PyTypeObject* kind = Py_TYPE(from_class);
-    if (kind == &PyProperty_Type) {
-      py::Ref function = py::Ref::steal(PyObject_GetAttrString(from_class, value ? "fset" : "fdel"));
-      if (function.get() == Py_None)
-        return t.raise_new(PyExc_AttributeError,
-                           value ? "property '%U' of '%.100s' object has no setter" : "property '%U' of '%.100s' object has no deleter",
-                           name, type->tp_name);
-      const source::Source* where = class_source(t, object->source, type, name);
-      Variable* setter = t.lazy(function.get(), t.sources().keyed(SourceKind::kAttr, where, t.intern(value ? "fset" : "fdel")));
-      Arguments arguments{{object}, {}};
-      if (value) arguments.positional.push_back(value);
-      (void)TRY(t.wait(call(t, setter, std::move(arguments))));
-      return Unit{};
-    }
-    if (kind == &PyMemberDescr_Type) {
-      slot = true;
-    } else if (kind->tp_flags & Py_TPFLAGS_HEAPTYPE) {
-      const source::Source* where = class_source(t, object->source, type, name);
-      Arguments arguments{{object}, {}};
-      if (value) arguments.positional.push_back(value);
-      (void)TRY(t.wait(call_special(t, t.lazy(from_class, where), value ? "__set__" : "__delete__", std::move(arguments))));
-      return Unit{};
-    } else {
-      bool handled = false;
-      if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) {
-        Status status = set_exception_attribute(t, object, name, value, &handled);
-        if (handled) return status;
-      }
-      return t.fail(Reason::unsupported_attribute, "writing '" + text_of(name) + "' of " + type->tp_name);
-    }
-  }
-  if (!slot && object->existed && !instance_dict(object->real)) return no_attribute(t, object, name);
-  if (!slot && !object->existed && !type->tp_dictoffset && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT))
-    return no_attribute(t, object, name);
-  if (!value) {  // delete: must exist
-    auto* written = overlay(object, name);
-    bool exists = written ? written->value != nullptr : false;
-    if (!written && object->existed && !slot) {
-      exists = PyDict_GetItemWithError(instance_dict(object->real), name) != nullptr;
-      t.guard(exists ? GuardKind::kDictHas : GuardKind::kDictLacks, t.sources().derived(SourceKind::kDictOf, object->source), name);
-    } else if (!written && object->existed) {
-      return t.fail(Reason::unsupported_attribute, "deleting a slot");
-    }
-    if (!exists) return t.raise_new(PyExc_AttributeError, "%U", name);
-  }
-  write_overlay(t, object, name, value, slot);
-  return Unit{};
-}
-
-namespace {
-
-// torch.nn.Module.__setattr__ for the plain cases: a value that is neither parameter, module nor buffer goes to the instance dict; a
-// tensor under a registered buffer's name goes to _buffers. The rest is left to eager execution.
-Status set_module_attribute(Tracer& t, ObjectVariable* module, PyObject* name, Variable* value) {
-  const TorchTypes& torch = *torch_types();
-  value = t.force(value);
-  PyTypeObject* type = type_of(value);
-  if (!type || PyType_IsSubtype(type, torch.parameter) || PyType_IsSubtype(type, torch.module) || PyType_IsSubtype(type, torch.buffer))
-    return t.fail(Reason::unsupported_attribute, "registering '" + text_of(name) + "' on a module");
-  PyObject* dict = module->existed ? instance_dict(module->real) : nullptr;
-  if (!dict) return t.fail(Reason::unsupported_attribute, "attributes of a module made in the graph");
-  for (const char* part : {"_parameters", "_modules", "_buffers"}) {
-    PyObject* values = PyDict_GetItemString(dict, part);
-    if (!values || !PyDict_Check(values)) return t.fail(Reason::unsupported_attribute, std::string("module without ") + part);
-    const source::Source* from = t.sources().keyed(SourceKind::kInstanceItem, module->source, t.intern(part));
-    t.guard(GuardKind::kId, from, values);
-    if (PyDict_GetItemWithError(values, name)) {
-      if (part[1] != 'b' || (value->kind != Kind::kTensor && known(t, value) != Py_None))
-        return t.fail(Reason::unsupported_attribute, "replacing '" + text_of(name) + "' of a module");
-      auto* buffers = as_dict(t.force(t.lazy(values, from)));
-      if (!buffers) return t.fail(Reason::unsupported_attribute, "_buffers of a module");
-      dict_store(t, buffers, name, value);
-      t.mark_changed(buffers);
-      return Unit{};
-    }
-    t.guard(GuardKind::kDictLacks, from, name);
-  }
-  return generic_set_attribute(t, module, name, value);
-}
-
-}  // namespace
-
-Status set_attribute(Tracer& t, Variable* variable, PyObject* name, Variable* value) {
-  variable = t.force(variable);
-  if (auto* tensor = as_tensor(variable)) return set_tensor_attribute(t, tensor, name, value);
-  if (auto* object = as_object(variable); object && (!object->real || !(PyType_Check(object->real) || PyModule_Check(object->real)))) {
-    static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__setattr__"));
-    PyObject* hook = _PyType_Lookup(object->type, t.intern("__setattr__"));
-    t.guard_class_attribute(object->source, object->type, t.intern("__setattr__"), hook);
-    if (hook != plain) {
-      if (hook == torch_types()->module_setattr) return set_module_attribute(t, object, name, value);
-      if (PyFunction_Check(hook)) {
-        (void)TRY(t.wait(call_special(t, object, "__setattr__", {{t.constant(name), value}, {}})));
-        return Unit{};
-      }
-      if (!PyType_IsSubtype(object->type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)))
-        return t.fail(Reason::unsupported_attribute, std::string("__setattr__ of ") + object->type->tp_name);
-    }
-  }
-  return generic_set_attribute(t, variable, name, value);
-}
-
-Status delete_attribute(Tracer& t, Variable* variable, PyObject* name) {
-  variable = t.force(variable);
-  auto* object = as_object(variable);
-  if (!object || (object->real && (PyType_Check(object->real) || PyModule_Check(object->real))))
-    return t.fail(Reason::unsupported_attribute, "deleting '" + text_of(name) + "' of " + describe(variable));
-  static PyObject* plain = _PyType_Lookup(&PyBaseObject_Type, t.intern("__delattr__"));
-  PyObject* hook = _PyType_Lookup(object->type, t.intern("__delattr__"));
-  t.guard_class_attribute(object->source, object->type, t.intern("__delattr__"), hook);
-  if (hook != plain) {
-    if (!PyFunction_Check(hook) || PyType_IsSubtype(object->type, torch_types()->module))
-      return t.fail(Reason::unsupported_attribute, std::string("__delattr__ of ") + object->type->tp_name);
-    (void)TRY(t.wait(call_special(t, object, "__delattr__", {{t.constant(name)}, {}})));
-    return Unit{};
-  }
-  return generic_set_attribute(t, object, name, nullptr);
 }
 
 }  // namespace pellucid::variables

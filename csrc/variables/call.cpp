@@ -150,12 +150,14 @@ Answer call(Tracer& t, Variable* callee, Arguments arguments) {
         }
         if (std::string_view(object->type->tp_name) == "pellucid._core.DisabledFunction")
           return t.fail(Reason::disabled_function, callable_name(object->real));
-        if (PyWeakref_CheckRef(object->real) && arguments.only_positional(0, 0)) {
+        if (PyWeakref_CheckRef(object->real) && object->source && arguments.only_positional(0, 0)) {
           // Known by identity, a weak reference stands for one object for as long as it lives.
           t.guard(guard::Kind::kId, object->source, object->real);
           PyObject* referent = PyWeakref_GetObject(object->real);
-          if (referent == Py_None) return t.fail(Reason::unsupported_callable, "a dead weak reference");
-          return t.lazy(referent, t.sources().constant(referent));
+          const source::Source* from = t.sources().derived(source::Kind::kReferent, object->source);
+          if (referent == Py_None) return t.lazy(referent, from);  // which it stays
+          t.guard(guard::Kind::kId, from, referent);
+          return t.lazy(referent, from);
         }
         return call_c_callable(t, object, std::move(arguments));
       }

@@ -41,6 +41,7 @@ Answer get_super_attribute(Tracer& t, SuperVariable* super, PyObject* name) {
   if (type == nullptr || text == nullptr) return t.fail(Reason::unsupported_attribute, "super() of " + describe(self));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return t.known_object(reinterpret_cast<PyObject*>(&PySuper_Type));
 
+  t.guard_mro(nullptr, type);
   PyObject* mro = type->tp_mro;
   Py_ssize_t size = PyTuple_GET_SIZE(mro), i = 0;
   while (i < size && PyTuple_GET_ITEM(mro, i) != reinterpret_cast<PyObject*>(start)) i++;
@@ -48,7 +49,10 @@ Answer get_super_attribute(Tracer& t, SuperVariable* super, PyObject* name) {
   PyObject* holder = nullptr;
   for (i++; i < size && value == nullptr; i++) {
     holder = PyTuple_GET_ITEM(mro, i);
-    value = PyDict_GetItemString(reinterpret_cast<PyTypeObject*>(holder)->tp_dict, text);
+    auto* passed = reinterpret_cast<PyTypeObject*>(holder);
+    value = PyDict_GetItemString(passed->tp_dict, text);
+    // Not there now; what such a class's own MRO gives changes when it comes to be.
+    if (value == nullptr && may_be_written(passed)) t.guard_class_attribute(nullptr, passed, name, _PyType_Lookup(passed, name));
   }
   if (value == nullptr) {
     for (const char* own : {"__self__", "__thisclass__", "__self_class__"}) {

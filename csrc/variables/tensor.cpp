@@ -24,6 +24,15 @@ const std::unordered_set<std::string_view> kNodes = {"T", "mT", "H", "mH", "real
 const std::unordered_set<std::string_view> kValueMethods = {"item",      "tolist",    "numpy",       "__bool__",  "__int__",
                                                             "__float__", "__index__", "__complex__", "__array__", "__contains__"};
 
+// A Python attribute that the program gave an input outside; null, and guarded not to be there, without one.
+Variable* own_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
+  PyObject** dict = _PyObject_GetDictPtr(self->real);
+  if (PyObject* value = dict && *dict ? PyDict_GetItemWithError(*dict, name) : nullptr)
+    return t.lazy_present(value, t.sources().keyed(source::Kind::kInstanceItem, self->source, name));
+  t.guard(guard::Kind::kInstanceLacks, self->source, name);
+  return nullptr;
+}
+
 }  // namespace
 
 Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
@@ -35,6 +44,17 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
       if (!value) return t.raise_new(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", self->type->tp_name, name);
       return value;
     }
+  // The fake of an input is a leaf that no operator made. Of the tensor itself that is read, and read again by the guard.
+  if (self->source && self->real && (text == "is_leaf" || text == "output_nr" || text == "grad_fn")) {
+    if (bridge::getters_may_run_python(self->real))
+      return t.fail(Reason::unsupported_attribute, std::string(text) + " of a tensor, where a subclass or a mode answers");
+    py::Ref value = py::Ref::steal(PyObject_GetAttr(self->real, name));
+    if (!value) return t.raise_python_error();
+    if (text == "grad_fn" ? value.get() != Py_None : text == "output_nr")
+      return t.fail(Reason::unsupported_attribute, std::string(text) + " of a tensor");
+    t.guard(guard::Kind::kEquals, t.sources().keyed(source::Kind::kAttr, self->source, name), value.get());
+    if (value.get() == Py_False) return t.constant(Py_False);
+  }
   if (is_one_of(text, kMetadata)) {
     py::Ref value = py::Ref::steal(PyObject_GetAttr(self->fake, name));
     if (!value) return t.raise_python_error();
@@ -68,6 +88,9 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
   PyObject* from_class = _PyType_Lookup(self->type, name);
   t.guard_class_attribute(nullptr, self->type, name, from_class);
   if (from_class) {
+    if (self->source && self->real && Py_TYPE(from_class)->tp_descr_set == nullptr) {  // the tensor's own attributes come first
+      if (Variable* own = own_attribute(t, self, name)) return own;
+    }
     if (PyFunction_Check(from_class) || Py_TYPE(from_class) == &PyMethodDescr_Type || Py_TYPE(from_class) == &PyWrapperDescr_Type) {
       auto* method = t.make<BuiltinMethodVariable>();
       method->self = self;
@@ -77,11 +100,7 @@ Answer get_tensor_attribute(Tracer& t, TensorVariable* self, PyObject* name) {
     return t.fail(Reason::unsupported_attribute, "Tensor." + std::string(text));
   }
   if (self->source && self->real) {  // a Python attribute that the program set outside
-    py::Ref dict = py::Ref::steal(PyObject_GenericGetDict(self->real, nullptr));
-    if (!dict) PyErr_Clear();
-    if (PyObject* value = dict ? PyDict_GetItemWithError(dict.get(), name) : nullptr)
-      return t.lazy(value, t.sources().keyed(source::Kind::kInstanceItem, self->source, name));
-    t.guard(guard::Kind::kInstanceLacks, self->source, name);
+    if (Variable* own = own_attribute(t, self, name)) return own;
   }
   return t.raise_new(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", self->type->tp_name, name);
 }

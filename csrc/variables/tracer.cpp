@@ -123,6 +123,40 @@ void Tracer::guard_class_attribute(const source::Source* source, PyTypeObject* t
   guards_.add(std::move(made));
 }
 
+bool may_be_written(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) return false;
+  PyObject* module = PyDict_GetItemString(type->tp_dict, "__module__");
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (!text) return PyErr_Clear(), true;
+  // Whoever writes to what these are made of changes more than a guard could see.
+  const std::string_view name = std::string_view(text).substr(0, std::string_view(text).find('.'));
+  for (std::string_view own : {"torch", "abc", "enum", "typing", "functools", "collections", "contextlib", "dataclasses", "pellucid"})
+    if (name == own) return false;
+  return true;
+}
+
+void Tracer::guard_mro(const source::Source* source, PyTypeObject* type) {
+  if (!may_be_written(type)) return;
+  auto [known, first] = mros_.try_emplace(type, source);
+  if (!first) {
+    if (known->second != source) guard(guard::Kind::kType, source, reinterpret_cast<PyObject*>(type));
+    return;
+  }
+  const source::Source* from = source ? source : sources().constant(reinterpret_cast<PyObject*>(type));
+  guards_.add({guard::Kind::kMro, from, nullptr, py::Ref::share(type->tp_mro), {}, source ? -1 : 1, location()});
+}
+
+Variable* Tracer::lazy_present(PyObject* real, const source::Source* source) {
+  Variable* made = lazy(real, source);
+  present_.push_back(static_cast<LazyVariable*>(made));
+  return made;
+}
+
+void Tracer::guard_presence() {
+  for (LazyVariable* one : present_)
+    if (!one->resolved) guard(guard::Kind::kSubclassOf, one->source, reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+}
+
 void Tracer::guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b) {
   if (!a || !b || a == b) return;
   guards_.add({kind, a, b, {}, {}, -1, location()});

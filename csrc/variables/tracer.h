@@ -65,8 +65,14 @@ class Tracer {
   void guard(guard::Kind kind, const source::Source* source, PyObject* payload = nullptr, Py_ssize_t number = -1);
   // `source` (null: made in the trace) is an object of `type`, whose MRO gives `expected` (null: nothing) for an interned `name`.
   void guard_class_attribute(const source::Source* source, PyTypeObject* type, PyObject* name, PyObject* expected);
+  // What attributes of `type` are looked for in, and what its objects are instances of.
+  void guard_mro(const source::Source* source, PyTypeObject* type);
   bool guarded(guard::Kind kind, const source::Source* source) const { return guards_.has(kind, source); }
   void guard_pair(guard::Kind kind, const source::Source* a, const source::Source* b);  // kSame, kDistinct
+
+  // As lazy(), of something that need not be there: if nothing is guarded of it in the end, that it is there is.
+  Variable* lazy_present(PyObject* real, const source::Source* source);
+  void guard_presence();
 
   // Two outside objects were taken for two: where one of them was changed, that must hold at the next call too.
   void guard_distinctness();
@@ -126,9 +132,12 @@ class Tracer {
   std::unordered_map<std::string, PyObject*> interned_;
   // What was guarded of which class, and through which object.
   std::unordered_map<PyTypeObject*, std::unordered_map<PyObject*, const source::Source*>> class_attributes_;
+  std::unordered_map<PyTypeObject*, const source::Source*> mros_;
+  std::vector<LazyVariable*> present_;
 };
 
 // -- what values do. One function per protocol; the files beside this one implement them by kind.
+bool may_be_written(PyTypeObject* type);  // a class of the program: its bases and special methods may change
 PyTypeObject* type_of(Variable* v);       // v forced; null if not known (never for what is modelled)
 PyObject* known(Tracer& t, Variable* v);  // the real object if wholly known (tuples, slices of constants too), else null; borrowed
 std::string describe(Variable* v);        // for messages: "Tensor", "list of 3", "function f"

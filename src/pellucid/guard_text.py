@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import types
 import warnings
+import weakref
 from typing import Any, Callable, Dict, Optional, Tuple
 
 __all__ = ["HELPERS", "Missing", "evaluate"]
@@ -72,6 +73,11 @@ def class_attribute(value: Any, name: str) -> Any:
 def class_lacks(value: Any, name: str) -> bool:
     """Whether no class in the value's MRO has the name."""
     return mro_lacks(type(value), name)
+
+
+def mro(cls: type) -> Tuple[type, ...]:
+    """The classes that attributes of a class's instances are looked for in."""
+    return cls.__mro__
 
 
 def mro_attribute(cls: type, name: str) -> Any:
@@ -147,6 +153,13 @@ def bound_self(value: Any) -> Any:
     if not isinstance(value, types.MethodType):
         raise Missing
     return value.__self__
+
+
+def referent(value: Any) -> Any:
+    """What a weak reference refers to; None when that is dead."""
+    if not isinstance(value, weakref.ref):
+        raise Missing
+    return value()
 
 
 def bound_function(value: Any) -> Any:
@@ -362,10 +375,12 @@ HELPERS: Dict[str, Callable[..., Any]] = {
         item,
         kwdefault,
         length,
+        mro,
         mro_attribute,
         mro_lacks,
         no_defaults,
         no_kwdefaults,
+        referent,
         tensor_matches,
     )
 }

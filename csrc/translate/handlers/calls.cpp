@@ -178,6 +178,15 @@ OPCODE(IMPORT_NAME) {
   }
   py::Ref module = py::Ref::steal(PyImport_ImportModuleLevelObject(name, frame.globals, nullptr, from, static_cast<int>(depth)));
   if (!module) return t.raise_python_error();
+  // What sys.modules holds decides: of `import a.b` under both names.
+  const source::Source* loaded = t.sources().constant(modules);
+  auto guard_loaded = [&](PyObject* key) {
+    if (PyObject* value = PyDict_GetItemWithError(modules, key))
+      t.guard(guard::Kind::kId, t.sources().keyed(source::Kind::kDictItem, loaded, key), value);
+  };
+  guard_loaded(absolute.get());
+  const Py_ssize_t dot = PyUnicode_FindChar(absolute.get(), '.', 0, PyUnicode_GET_LENGTH(absolute.get()), 1);
+  if (dot > 0) guard_loaded(t.keep_new(PyUnicode_Substring(absolute.get(), 0, dot)));
   frame.drop(2);
   frame.push(t.known_object(module.get()));
   return Unit{};

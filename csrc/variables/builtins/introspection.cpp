@@ -69,6 +69,7 @@ const std::vector<Variable*>* alternatives(Tracer& t, Variable* cls, std::vector
 // The answer of issubclass(type, cls) when no code of the program is needed for it; `method` is the special method that decides.
 Result<bool> check_class(Tracer& t, PyTypeObject* type, PyTypeObject* cls, const char* method, Variable* object, Variable* cls_variable) {
   PyObject* check = mro_lookup(Py_TYPE(cls), method);
+  if (may_be_written(Py_TYPE(cls))) t.guard_class_attribute(nullptr, Py_TYPE(cls), t.intern(method), check);
   if (check == mro_lookup(&PyType_Type, method)) return PyType_IsSubtype(type, cls) != 0;
   if (is_torch_type(cls, "torch", "Tensor")) return PyType_IsSubtype(type, cls) != 0;
   bool is_parameter = is_torch_type(cls, "torch.nn.parameter", "Parameter"), is_buffer = is_torch_type(cls, "torch.nn.parameter", "Buffer");
@@ -111,6 +112,7 @@ Result<bool> is_instance(Tracer& t, Variable* object, Variable* cls, int depth) 
   if (wanted == nullptr && cls->real == Py_None && depth > 0) wanted = Py_TYPE(Py_None);  // int | None
   if (type == nullptr || wanted == nullptr) return class_check_failed(t, object, cls);
   if (type == wanted) return true;  // before any metaclass is asked
+  t.guard_mro(object->source, type);
   if (has_python_check(wanted, "__instancecheck__"))
     return truth(t, TRY(t.wait(call_special(t, cls, "__instancecheck__", {{object}, {}}))));
   bool answer = TRY(check_class(t, type, wanted, "__instancecheck__", object, cls));
@@ -139,6 +141,7 @@ Result<bool> is_subclass(Tracer& t, Variable* derived, Variable* cls, int depth)
   PyTypeObject* type = class_of(t, derived);
   PyTypeObject* wanted = class_of(t, cls);
   if (type == nullptr || wanted == nullptr) return class_check_failed(t, derived, cls);
+  t.guard_mro(nullptr, type);
   if (has_python_check(wanted, "__subclasscheck__"))
     return truth(t, TRY(t.wait(call_special(t, cls, "__subclasscheck__", {{derived}, {}}))));
   // The mark on tensors concerns instances only.

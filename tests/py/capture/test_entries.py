@@ -431,6 +431,8 @@ def objects_named_in(text, known, local_values, function):
                 values.append(vars(builtins))
             elif name in known:
                 values.append(known[name])
+            elif mro := re.search(r"if not \((mro\(.*\)) == \((V\[.*), \)\):", line):
+                values.append(eval(mro.group(1), names)[mro.group(2).split(", ").index(f"V[{number}]")])
             else:
                 values.append(eval(re.search(rf"if not \((.*) is V\[{number}\]\):", line).group(1), names))
     assert {int(n) for n in re.findall(r"V\[(\d+)\]", text)} == set(range(len(values)))
