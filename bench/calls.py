@@ -23,9 +23,10 @@ def measure(workload: Workload, rounds: int, round_seconds: float) -> Dict[str, 
                 for arguments in workload.calls:
                     compiled(*arguments)
             backend.check()
-            loops[compiler.name] = timing.CallLoop([(compiled, arguments) for arguments in workload.calls])
+            loops[compiler.name] = timing.CallLoop([(compiled, arguments) for arguments in workload.calls], workload.before_each)
             if compiler is PELLUCID:
-                loops[BARE] = timing.CallLoop([(callables[i], graph.inputs) for i, graph in enumerate(graphs)])
+                bare = [(callables[i], graph.inputs) for i, graph in enumerate(graphs)]
+                loops[BARE] = timing.CallLoop(bare, workload.before_each)
                 graphs_each = max(1.0, len(graphs) / len(workload.calls))
         for loop in loops.values():
             loop.calibrate(round_seconds)

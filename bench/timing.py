@@ -6,7 +6,7 @@ Times are CPU time of the thread: other programs on the machine do not count.
 import itertools
 import statistics
 import time
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 clock = time.thread_time
 
@@ -36,12 +36,15 @@ def summary(times: Sequence[float]) -> Dict[str, float]:
 class CallLoop:
     """Repeats calls with as little as possible around them: written out, not looped over."""
 
-    def __init__(self, calls: Sequence[Tuple[Callable[..., Any], Tuple[Any, ...]]]) -> None:
+    def __init__(
+        self, calls: Sequence[Tuple[Callable[..., Any], Tuple[Any, ...]]], before_each: Optional[Callable[[], Any]] = None
+    ) -> None:
         repeats = max(1, 16 // len(calls))
         self.calls_each = repeats * len(calls)
         names = [f"f{i}, a{i}" for i in range(len(calls))]
-        body = "".join(f"        f{i}(*a{i})\n" for i in range(len(calls))) * repeats
-        scope: Dict[str, Any] = {"repeat": itertools.repeat}
+        before = "        before_each()\n" if before_each else ""
+        body = "".join(f"{before}        f{i}(*a{i})\n" for i in range(len(calls))) * repeats
+        scope: Dict[str, Any] = {"repeat": itertools.repeat, "before_each": before_each}
         exec(f"def loop(times, {', '.join(names)}):\n    for _ in repeat(None, times):\n{body}", scope)
         self._loop = scope["loop"]
         self._values = [value for call in calls for value in call]

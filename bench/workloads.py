@@ -2,9 +2,10 @@
 
 import contextlib
 import dataclasses
+import itertools
 import linecache
 import random
-from typing import Any, Callable, ContextManager, Dict, List, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 import torch
 
@@ -18,6 +19,7 @@ class Workload:
     calls: List[Tuple[Any, ...]]
     context: Callable[[], ContextManager[Any]] = contextlib.nullcontext
     sections: Tuple[str, ...] = ("capture", "calls")  # what is measured of it
+    before_each: Optional[Callable[[], Any]] = None  # what the rest of the program does between two calls; measured with them
 
 
 def from_source(name: str, text: str) -> Callable[..., Any]:
@@ -137,6 +139,21 @@ def linears(count: int = 1000) -> Workload:
     return Workload(f"{count:,} Linear modules", model, [(torch.randn(2, 4),)], sections=("calls",))
 
 
+def changing(make: Callable[[], Workload], what: str) -> Workload:
+    """Real programs write to dictionaries between calls: none changed at all is the best that can happen to guards behind version tags.
+
+    "elsewhere": to one that has nothing to do with the program; "of a module": to that of a module which the program runs.
+    """
+    workload = make()
+    modules = list(workload.target.modules())
+    written = {} if what == "elsewhere" else vars(modules[len(modules) // 2])
+    number = itertools.count()
+    name = f"{workload.name}; before each call a dictionary {what} changes"
+    return dataclasses.replace(
+        workload, name=name, sections=("calls",), before_each=lambda: written.__setitem__("seen", float(next(number)))
+    )
+
+
 def pointwise(count: int = 1000) -> Workload:
     lines = ["x = torch.sin(x)", "x = x + 1", "x = torch.relu(x)", "x = x * 0.5"]
     body = "".join(f"    {lines[i % len(lines)]}\n" for i in range(count))
@@ -163,4 +180,7 @@ def all_workloads() -> List[Callable[[], Workload]]:
     plus_ones = [lambda count=count: plus_one(count) for count in (1, 4, 16, 64)]
     models = [mlp, resnet, encoder_training, encoder_inference, parameters, linears, pointwise]
     several = [lambda count=count: entries(count) for count in (1, 8, 32)]
-    return [toy, *plus_ones, plus_one_in_list, *models, *several, lambda: entries(32, "random order")]
+    changed = [
+        lambda make=make, what=what: changing(make, what) for make in (encoder_inference, linears) for what in ("elsewhere", "of a module")
+    ]
+    return [toy, *plus_ones, plus_one_in_list, *models, *changed, *several, lambda: entries(32, "random order")]

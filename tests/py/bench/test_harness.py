@@ -53,6 +53,22 @@ def test_recorded_graphs_are_what_is_captured_again(compiler):
     compiler.reset()
 
 
+@pytest.mark.parametrize("what", ["elsewhere", "of a module"])
+def test_dictionaries_change_between_calls(what):
+    workload = workloads.changing(small_mlp, what)
+    calls = []
+    before_each = lambda: (workload.before_each(), calls.append("change"))
+    timing.CallLoop([(calls.append, ("call",))], before_each)()
+    assert calls == ["change", "call"] * (len(calls) // 2)
+    assert (vars(workload.target[1]).get("seen") == len(calls) // 2 - 1) == (what == "of a module")
+    compiled = PELLUCID.wrap(workload.target, backend := DoNothing(prepared(record(PELLUCID, workload))))
+    for _ in range(4):
+        workload.before_each()
+        compiled(*workload.calls[0])
+    backend.check()
+    PELLUCID.reset()
+
+
 def test_a_capture_that_makes_other_graphs_is_an_error():
     workload = workloads.plus_one(2)
     callables = prepared(record(PELLUCID, workload))
@@ -209,7 +225,7 @@ def test_tables_without_tabulate_show_the_same(monkeypatch):
 
 def test_every_workload_is_made_and_named_once():
     names = [make().name for make in workloads.all_workloads()]
-    assert len(set(names)) == len(names) == 17
+    assert len(set(names)) == len(names) == 21
 
 
 def test_the_command_needs_no_installed_package(tmp_path):
