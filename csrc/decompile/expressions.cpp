@@ -244,8 +244,9 @@ bool Structurer::join_conditions(Node& node, Node& other) {
     return true;
   }
   // Up to 3.9 the first condition jumps to where the jump leads that the second one falls to.
-  const bool threaded = code_.version < 310 && node.jump != other.fall && other.fall >= 0 && flow_.only_jumps(other.fall) &&
-                        edges_[at(other.fall)] == 1 && flow_.resolve(other.fall) == flow_.resolve(node.jump) && node.jump != other.jump;
+  const bool threaded = code_.version < 310 && !flow_.blocks[at(node.first)].header && node.jump != other.fall && other.fall >= 0 &&
+                        flow_.only_jumps(other.fall) && edges_[at(other.fall)] == 1 &&
+                        flow_.resolve(other.fall) == flow_.resolve(node.jump) && node.jump != other.jump;
   if ((node.jump == other.fall || threaded) && !node.keep) {
     if (other.keep) {
       Expr* value = other.jump_if ? boolean(kAnd, node.test, other.value) : boolean(kOr, negate(node.test, node.test->at), other.value);

@@ -32,7 +32,7 @@ class ExitMerger {
     std::map<std::tuple<int, int, int>, std::vector<int>> kept;
     for (int i = static_cast<int>(flow_.ins.size()); i-- > 0;) {
       const Instruction& in = original_[at(i)];
-      if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS) || depths_[at(i)] < 0) continue;
+      if ((in.op != Op::RETURN_VALUE && in.op != Op::RAISE_VARARGS && in.op != Op::RERAISE) || depths_[at(i)] < 0) continue;
       const bool implied = is_implied(i);
       if (in.position.line < 0 && !implied) continue;
       std::vector<int>& same = kept[{implied ? -1 : in.position.line, static_cast<int>(in.op), implied ? 0 : in.position.end_column}];
@@ -81,7 +81,7 @@ class ExitMerger {
       const int i = a - length, j = b - length;
       if (!same_step(i, j, implied && length < 2)) break;
       const Instruction& in = original_[at(i)];
-      if (in.op == Op::RETURN_VALUE || in.op == Op::RAISE_VARARGS) {
+      if (in.op == Op::RETURN_VALUE || in.op == Op::RAISE_VARARGS || in.op == Op::RERAISE) {
         if (length > 0) break;
       } else if (!bytecode::falls_through(in.op)) {
         break;
@@ -94,6 +94,8 @@ class ExitMerger {
       if (begins(i) || begins(j)) break;
     }
     if (length == 0) return 0;
+    // What ends a finally block is copied with it, never alone.
+    if (original_[at(a)].op == Op::RERAISE) return bounded && length > 1 && !consumes(a, length) ? length : 0;
     if ((bounded || implied) && !consumes(a, length)) return length;
     return bounded ? 0 : small(a, b, length);
   }
@@ -143,8 +145,9 @@ class ExitMerger {
       depth -= std::max(0, needs(in));
       low = std::min(low, depth);
       depth += std::max(0, needs(in)) + effect(in);
-      if (in.op == Op::POP_EXCEPT || (in.op == Op::CALL_FUNCTION && in.arg == 3 && k + 2 < length &&
-                                      original_[at(a - k - 1)].op == Op::DUP_TOP && original_[at(a - k - 2)].op == Op::DUP_TOP)) {
+      if (in.op == Op::POP_EXCEPT || in.op == Op::RERAISE ||
+          (in.op == Op::CALL_FUNCTION && in.arg == 3 && k + 2 < length && original_[at(a - k - 1)].op == Op::DUP_TOP &&
+           original_[at(a - k - 2)].op == Op::DUP_TOP)) {
         ++allowed;
       }
     }
@@ -153,11 +156,11 @@ class ExitMerger {
   }
 
   int needs(const Instruction& in) const {
-    if (in.op == Op::POP_EXCEPT) return 1;
+    if (in.op == Op::POP_EXCEPT || in.op == Op::RERAISE) return 1;
     return bytecode::stack_needs(tables_, in.op, in.arg);
   }
   int effect(const Instruction& in) const {
-    if (in.op == Op::POP_EXCEPT) return -1;
+    if (in.op == Op::POP_EXCEPT || in.op == Op::RERAISE) return -1;
     if (in.op == Op::SWAP) return 0;
     return bytecode::stack_effect(tables_, in.op, in.arg, false);
   }

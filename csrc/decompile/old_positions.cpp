@@ -142,7 +142,9 @@ class Placer {
       return;
     }
     const int line = in(i).position.line;
-    if (line < 0 || i == 0 || in(i - 1).position.line == line) return;
+    int before = i - 1;  // past the end of a handler, which has the line of what leaves it
+    while (before > 0 && in(before).position.line == line && ends_handler(before)) --before;
+    if (line < 0 || i == 0 || in(before).position.line == line) return;
     if (back && (in(in(i).target).position.line == line || (is(in(i).target - 1, Op::NOP) && in(in(i).target - 1).position.line == line))) {
       return;  // the jump of `while True`
     }
@@ -150,6 +152,28 @@ class Placer {
       if (!from_[at(i)].empty()) return;
     }
     place(i, back ? kContinue : kBreak);
+  }
+
+  bool ends_handler(int32_t i) const {
+    switch (code_.instructions[at(i)].op) {
+      case Op::POP_EXCEPT:
+      case Op::NOP:
+        return true;
+      case Op::LOAD_CONST:
+        return is(i - 1, Op::POP_EXCEPT);
+      case Op::STORE_FAST:
+      case Op::STORE_NAME:
+      case Op::STORE_GLOBAL:
+      case Op::STORE_DEREF:
+        return is(i - 2, Op::POP_EXCEPT);
+      case Op::DELETE_FAST:
+      case Op::DELETE_NAME:
+      case Op::DELETE_GLOBAL:
+      case Op::DELETE_DEREF:
+        return is(i - 3, Op::POP_EXCEPT);
+      default:
+        return false;
+    }
   }
 
   // Whether a jump back is no loop's own one, nor what a jump to the end of the loop was turned into: behind `continue` stands, not

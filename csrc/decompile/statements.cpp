@@ -207,7 +207,8 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   const Exprs stack = node.stack;
   made->body = sequence(node.fall, stack, behind, region, &then_falls);
   // Up to 3.9 a condition inside jumps to the loop past the `continue` behind it.
-  if (const Stmt* last = last_of(made->body); code_.version < 310 && last != nullptr && last->kind == StmtKind::kContinue) then_falls = false;
+  if (const Stmt* last = last_of(made->body); code_.version < 310 && last != nullptr && last->kind == StmtKind::kContinue)
+    then_falls = false;
   int follow = merge;
   if (const Stmt* failed = failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
