@@ -68,6 +68,25 @@ void Structurer::keyword_defaults(Function* function, const Expr* values) {
   }
 }
 
+// A tuple of constants that the compiler folded behind the parser leaves places of its items as instructions without effect, where these
+// have lines of their own.
+void Structurer::place_folded(Node& node, const Expr* tuple, Exprs& items) {
+  if (tuple->kind != ExprKind::kConst || items.empty()) return;
+  const Instruction* first = tuple->at;
+  while (first != flow_.ins.data() && first[-1].op == Op::NOP && first[-1].position.line >= tuple->at->position.line &&
+         first[-1].position.line == first[-1].position.end_line) {
+    --first;
+  }
+  const auto count = static_cast<size_t>(tuple->at - first);
+  if (count == 0) return;
+  while (!node.stmts.empty() && node.stmts.back()->kind == StmtKind::kNop && node.stmts.back()->at >= first) node.stmts.pop_back();
+  for (size_t i = 0; i < items.size(); ++i) {
+    Expr* item = make(ExprKind::kConst, first[std::min(i, count - 1)]);
+    item->object = items[i]->object;
+    items[i] = item;
+  }
+}
+
 void Structurer::make_function(Node& node, const Instruction& in) {
   if (code_.version < 311) pop_raw(node);  // the qualified name
   Expr* code = pop_raw(node);
@@ -91,7 +110,10 @@ void Structurer::make_function(Node& node, const Instruction& in) {
     PyErr_Clear();
     no_form("a nested code object that cannot be decoded");
   }
-  if (defaults != nullptr && !tuple_items(arena_, defaults, &function->defaults)) no_form("defaults of an unknown form");
+  if (defaults != nullptr) {
+    if (!tuple_items(arena_, defaults, &function->defaults)) no_form("defaults of an unknown form");
+    place_folded(node, defaults, function->defaults);
+  }
   if (keyword_values != nullptr) keyword_defaults(function, keyword_values);
   if (annotations != nullptr) set_annotations(function, annotations);
   decompile_function(session_, *function, kind_of(function->code));
@@ -385,7 +407,10 @@ bool Structurer::execute_calls(Node& node, const Instruction& in) {
       Expr* function = pop_raw(node);
       Expr* value = pop(node);
       if (function->kind != ExprKind::kFunction) no_form("an attribute of what is no function");
-      if (in.arg == 1 && !tuple_items(arena_, value, &function->function->defaults)) no_form("defaults of an unknown form");
+      if (in.arg == 1) {
+        if (!tuple_items(arena_, value, &function->function->defaults)) no_form("defaults of an unknown form");
+        place_folded(node, value, function->function->defaults);
+      }
       if (in.arg == 2) keyword_defaults(function->function, value);
       if (in.arg == 4) set_annotations(function->function, value);
       add_to_signature(*function->function);

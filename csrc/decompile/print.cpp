@@ -132,6 +132,11 @@ void Printer::parameters(const Function& f, bool annotated) {
   };
   const auto one = [&](const Parameter& parameter, const char* stars) {
     comma();
+    if (annotated && parameter.annotation != nullptr) {
+      place(leftmost(parameter.annotation));
+    } else if (parameter.default_value != nullptr) {
+      place(leftmost(parameter.default_value));
+    }
     out_ += stars;
     out_ += unmangled(parameter.name);
     const bool typed = annotated && parameter.annotation != nullptr;

@@ -113,6 +113,7 @@ class Structurer {
   Expr* comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in);
   bool inlined_comprehension(Node& node);
   void set_annotations(Function* function, Expr* annotations);
+  void place_folded(Node& node, const Expr* tuple, Exprs& items);
   void keyword_defaults(Function* function, const Expr* values);
   void pop_top(Node& node, const Instruction& in);
 
