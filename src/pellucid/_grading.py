@@ -176,6 +176,6 @@ def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]], bindings: Option
     compiled = compiler.compile([request_for(*pairs[index], imports) for index, imports in again]) if again else []
     for (index, _), made in zip(again, compiled):
         better = grade(pairs[index][0], made, bindings)
-        if better[0] > results[index][0]:
+        if better[0] >= results[index][0]:
             results[index] = better
     return results
