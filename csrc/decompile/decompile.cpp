@@ -5,6 +5,55 @@
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
+namespace {
+
+// A value that a signature holds: a builtin by its name, everything else as the constant it is.
+Expr* held(Session& session, PyObject* value) {
+  Expr* made = session.arena.expr(ExprKind::kConst);
+  made->object = session.arena.keep(py::Ref::share(value));
+  if (!PyType_Check(value)) return made;
+  const py::Ref name = py::Ref::steal(PyObject_GetAttrString(value, "__name__"));
+  if (name && PyUnicode_Check(name.get()) && PyDict_GetItemWithError(PyEval_GetBuiltins(), name.get()) == value) {
+    made->kind = ExprKind::kName;
+    made->text = utf8(name.get());
+  }
+  PyErr_Clear();
+  return made;
+}
+
+// Calls `take` with each name and value of a function's attribute, where that is a dict.
+template <class Take>
+void each_entry(PyObject* function, const char* attribute, Take take) {
+  const py::Ref dict = py::Ref::steal(PyObject_GetAttrString(function, attribute));
+  if (!dict) PyErr_Clear();
+  if (!dict || !PyDict_CheckExact(dict.get())) return;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict.get(), &position, &key, &value) != 0) {
+    if (PyUnicode_Check(key)) take(utf8(key), value);
+  }
+}
+
+// What a function object keeps of its signature beside its code.
+void read_signature(Session& session, Function& function, PyObject* object) {
+  const py::Ref defaults = py::Ref::steal(PyObject_GetAttrString(object, "__defaults__"));
+  if (!defaults) PyErr_Clear();
+  if (defaults && PyTuple_CheckExact(defaults.get())) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(defaults.get()); ++i) {
+      function.defaults.push_back(held(session, PyTuple_GET_ITEM(defaults.get(), i)));
+    }
+  }
+  each_entry(object, "__kwdefaults__", [&](const std::string& name, PyObject* value) {
+    function.kw_defaults.push_back({name, held(session, value)});
+  });
+  each_entry(object, "__annotations__", [&](const std::string& name, PyObject* value) {
+    function.annotations.push_back({name, held(session, value)});
+  });
+  add_to_signature(function);
+}
+
+}  // namespace
+
 bool structured_source(PyObject* code, const Options& options, Decompiled* out) {
   Session session;
   Function& function = *session.arena.function();
@@ -15,6 +64,9 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     if (options.unit == Unit::kClass) kind = CodeKind::kClass;
     if (options.unit == Unit::kModule) kind = CodeKind::kModule;
     decompile_function(session, function, kind);
+    if (options.function != nullptr && (kind == CodeKind::kFunction || kind == CodeKind::kLambda)) {
+      read_signature(session, function, options.function);
+    }
     Printer printer(function.code.version, options.line_layout);
     if (kind == CodeKind::kComprehension) {
       printer.expression(function, lone_comprehension(session, function));

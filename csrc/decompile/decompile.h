@@ -20,7 +20,8 @@ enum class Unit : uint8_t {  // what the code object is the body of, where it do
 
 struct Options {
   Unit unit = Unit::kAuto;
-  bool line_layout = false;  // print every statement and argument on the line the line table gives it
+  bool line_layout = false;      // print every statement and argument on the line the line table gives it
+  PyObject* function = nullptr;  // the function whose code it is: its defaults and annotations belong to its signature
 };
 
 struct LineEntry {               // one line of the output

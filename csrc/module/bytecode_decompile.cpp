@@ -48,17 +48,19 @@ PyObject* to_tuple(const Decompiled& result) {
 }
 
 PyObject* decompile_structured(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"code", "unit", "line_layout", nullptr};
-  PyObject* code;
+  static const char* keywords[] = {"code", "unit", "line_layout", "function", nullptr};
+  PyObject *code, *function = Py_None;
   int unit = 0, line_layout = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ip", const_cast<char**>(keywords), &code, &unit, &line_layout)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ipO", const_cast<char**>(keywords), &code, &unit, &line_layout, &function)) {
+    return nullptr;
+  }
   if (unit < 0 || unit > static_cast<int>(decompile::Unit::kModule)) {
     PyErr_SetString(PyExc_ValueError, "unit is 0 (auto), 1 (function), 2 (class) or 3 (module)");
     return nullptr;
   }
   try {
     Decompiled result;
-    const decompile::Options options{static_cast<decompile::Unit>(unit), line_layout != 0};
+    const decompile::Options options{static_cast<decompile::Unit>(unit), line_layout != 0, function != Py_None ? function : nullptr};
     return decompile::structured_source(code, options, &result) ? to_tuple(result) : nullptr;
   } catch (const std::bad_alloc&) {
     return PyErr_NoMemory();
@@ -71,9 +73,9 @@ PyObject* decompile_structured(PyObject*, PyObject* args, PyObject* kwargs) {
 PyMethodDef functions[] = {
     {"decompile_structured", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(decompile_structured)),
      METH_VARARGS | METH_KEYWORDS,
-     "decompile_structured(code, unit=0, line_layout=False)\n--\n\n(source, None, line_map, bindings), or (None, reason, [], []) where "
-     "there "
-     "is no structured form."},
+     "decompile_structured(code, unit=0, line_layout=False, function=None)\n--\n\n(source, None, line_map, bindings), or (None, reason, "
+     "[], "
+     "[]) where there is no structured form. `function`: whose defaults and annotations are printed."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -50,8 +50,9 @@ def decompile(obj: Any, *, check: bool = False) -> Union[str, Decompiled]:
     Raises TypeError for anything without code, and ValueError where code is damaged or no interpreter of its version is found to check.
     """
     code = code_of(obj)
+    signature = _signature_of(obj)
     if not check:
-        source, reason, _, _ = _bytecode.decompile_structured(code)
+        source, reason, _, _ = _bytecode.decompile_structured(code, **signature)
         return source if source is not None else block_form(code, reason).source
     version = _grading.version_of(code)
     python = _interpreters.find(version)
@@ -59,18 +60,26 @@ def decompile(obj: Any, *, check: bool = False) -> Union[str, Decompiled]:
         raise ValueError("no Python {} is found to check with".format(_interpreters.version_name(version)))
     compiler = _grading.Compiler(version, None if version == _grading.OWN_VERSION else python)
     try:
-        return checked(code, compiler)
+        return checked(code, compiler, **signature)
     finally:
         compiler.close()
 
 
-def checked(code: Any, compiler: _grading.Compiler) -> Decompiled:
-    """The best form of a code object that a check accepts."""
+def _signature_of(obj: Any) -> Dict[str, Any]:
+    """The function that defaults and annotations come from, as an argument of `decompile_structured`; empty where there are none."""
+    function = getattr(obj, "__func__", obj)
+    if not isinstance(function, types.FunctionType):
+        return {}
+    return {"function": function} if function.__defaults__ or function.__kwdefaults__ or function.__annotations__ else {}
+
+
+def checked(code: Any, compiler: _grading.Compiler, **signature: Any) -> Decompiled:
+    """The best form of a code object that a check accepts; `signature`: what `_signature_of` gives for its function."""
     reason = "there is no structured form"
     # As people write it first; with the original's lines where the compiler makes something else of that.
     best: Optional[Decompiled] = None
     for line_layout in (False, True):
-        source, why, line_map, bindings = _bytecode.decompile_structured(code, line_layout=line_layout)
+        source, why, line_map, bindings = _bytecode.decompile_structured(code, line_layout=line_layout, **signature)
         if source is None:
             reason = why
             break

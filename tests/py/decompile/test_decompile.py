@@ -26,7 +26,7 @@ def sample(a, b=2):
 
 def test_source_of_functions_methods_code_and_generators():
     expected = "def sample(a, b):\n    return a + b\n"
-    assert pellucid.decompile(sample) == expected
+    assert pellucid.decompile(sample) == expected.replace("b)", "b=2)", 1)
     assert pellucid.decompile(sample.__code__) == expected
     assert pellucid.decompile(pellucid._bytecode.neutral(sample.__code__)) == expected
     assert "def decode" in pellucid.decompile(json.JSONDecoder().decode)
@@ -56,15 +56,34 @@ def test_check_gives_grade_source_and_reason():
 
 
 def test_a_wrong_structured_form_is_not_kept(monkeypatch):
-    monkeypatch.setattr(
-        decompiling._bytecode, "decompile_structured", lambda code, line_layout=False: ("def sample(a, b):\n return b + a\n", None, [], [])
-    )
+    wrong = ("def sample(a, b):\n return b + a\n", None, [], [])
+    monkeypatch.setattr(decompiling._bytecode, "decompile_structured", lambda code, **options: wrong)
     result = pellucid.decompile(sample, check=True)
     assert result.grade == "block form"
     assert "something else" in result.reason
     space = {}
     exec(result.source, space)
     assert space["sample"]("a", "b") == "ab"
+
+
+MARKER = object()
+
+
+def with_signature(a: int, b=3, *rest: "text", c=(1, None), d=MARKER, **named) -> bool:
+    return a
+
+
+def test_defaults_and_annotations_of_a_function():
+    result = pellucid.decompile(with_signature, check=True)
+    assert result.source.splitlines()[0] == ("def with_signature(a: int, b=3, *rest: 'text', c=(1, None), d=__object_0, **named) -> bool:")
+    assert (result.grade, result.bindings) == ("identical", {"__object_0": MARKER})
+    space = dict(result.bindings)
+    exec(result.source, space)
+    again = space["with_signature"]
+    assert again.__defaults__ == with_signature.__defaults__
+    assert again.__kwdefaults__ == with_signature.__kwdefaults__
+    assert again.__annotations__ == with_signature.__annotations__
+    assert pellucid.decompile(lambda a=2: a) == "lambda a=2: a\n"
 
 
 def test_no_file_is_opened(monkeypatch):
