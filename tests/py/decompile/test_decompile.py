@@ -69,13 +69,13 @@ def test_a_wrong_structured_form_is_not_kept(monkeypatch):
 MARKER = object()
 
 
-def with_signature(a: int, b=3, *rest: "text", c=(1, None), d=MARKER, **named) -> bool:
+def with_signature(a: int, b=3, *rest: "str", c=(1, None), d=MARKER, **named) -> bool:
     return a
 
 
 def test_defaults_and_annotations_of_a_function():
     result = pellucid.decompile(with_signature, check=True)
-    assert result.source.splitlines()[0] == ("def with_signature(a: int, b=3, *rest: 'text', c=(1, None), d=__object_0, **named) -> bool:")
+    assert result.source.splitlines()[0] == ("def with_signature(a: int, b=3, *rest: 'str', c=(1, None), d=__object_0, **named) -> bool:")
     assert (result.grade, result.bindings) == ("identical", {"__object_0": MARKER})
     space = dict(result.bindings)
     exec(result.source, space)
