@@ -15,6 +15,7 @@
 #include "bytecode/neutral_code.h"
 #include "bytecode/tables.h"
 #include "decompile/canonical.h"
+#include "decompile/value_flow.h"
 
 namespace pellucid::decompile {
 namespace {
@@ -135,6 +136,7 @@ class Comparer {
       } else {
         note(&identity_difference_, qualname, problem);
         if (!same_flow(a, b, depth, &problem)) return false;
+        if (!problem.empty() && !same_values(a, b, depth, &problem)) return false;
         if (problem.empty()) {
           *grade = Grade::kEqualFlow;
         } else {
@@ -357,6 +359,29 @@ class Comparer {
       if (m.other >= 0 || n.other >= 0) pair_up(m.other, n.other);
     }
     return true;
+  }
+
+  // Whether the second has names for values that the first keeps on the stack, and is the same otherwise.
+  bool same_values(const Code& a, const Code& b, int depth, std::string* problem) {
+    bool fine = true;
+    ValueQuestions questions;
+    questions.bound = [&](PyObject* name) {
+      return options_.bindings == nullptr ? nullptr : PyDict_GetItemWithError(options_.bindings, name);
+    };
+    questions.same_constant = [&](PyObject* left, PyObject* right) {
+      if (!fine) return false;
+      if (!bytecode::is_code(left) || !bytecode::is_code(right)) return same_constant(left, right);
+      Grade grade;
+      fine = run(left, right, depth + 1, &grade);
+      return fine && grade >= Grade::kEqualFlow;
+    };
+    const std::string found = values_differ(a, b, questions);
+    if (found.empty()) {
+      problem->clear();
+    } else {
+      *problem += "; with names for values: " + found;
+    }
+    return fine;
   }
 
   const CompareOptions& options_;

@@ -133,7 +133,7 @@ Expr* Structurer::combine(ExprKind kind, const Instruction& in, Exprs items) {
 
 Expr* Structurer::pop_raw(Node& node) {
   if (node.stack.empty()) no_form("the stack is empty");
-  Expr* value = node.stack.back();
+  Expr* value = another(node.stack.back());
   node.stack.pop_back();
   return value;
 }
@@ -142,7 +142,7 @@ Exprs Structurer::pop_many(Node& node, size_t count) {
   if (node.stack.size() < count) no_form("the stack is empty");
   Exprs values(node.stack.end() - static_cast<std::ptrdiff_t>(count), node.stack.end());
   node.stack.resize(node.stack.size() - count);
-  for (Expr*& value : values) value = value_of(value);
+  for (Expr*& value : values) value = value_of(another(value));
   return values;
 }
 
@@ -169,6 +169,7 @@ Expr* Structurer::value_of(Expr* expr) {
 }
 
 void Structurer::emit(Node& node, Stmt* stmt, const Instruction& in) {
+  if (naming_) name_stack(node, in);
   stmt->at = &in;
   stmt->order = ++clock_;
   node.stmts.push_back(stmt);
@@ -252,7 +253,7 @@ void Structurer::store_value(Node& node, Expr* target, Expr* value, const Instru
     node.stack.back() = chain;
     return;
   }
-  if (!node.stack.empty() && !is_frame(node.stack.back()) && node.stack.back()->kind != ExprKind::kImport &&
+  if (!naming_ && !node.stack.empty() && !is_frame(node.stack.back()) && node.stack.back()->kind != ExprKind::kImport &&
       node.stack.back()->kind != ExprKind::kUnpacked && value->kind != ExprKind::kNext && value->kind != ExprKind::kImportFrom) {
     const int index = static_cast<int>(&in - flow_.ins.data());
     if (drains(node, index + 1)) {
@@ -444,6 +445,7 @@ bool Structurer::execute_names(Node& node, const Instruction& in) {
 
 void Structurer::execute(Node& node, int index) {
   const Instruction& in = flow_.ins[at(index)];
+  if (naming_ && execute_moves(node, index)) return;
   switch (in.op) {
     case Op::NOP: {
       if (flow_.hidden[at(index)] || in.position.line < 0) return;

@@ -143,6 +143,11 @@ void Structurer::absorb(Node& node, int block) {
       node.keep = in.op == Op::JUMP_IF_FALSE_OR_POP || in.op == Op::JUMP_IF_TRUE_OR_POP;
       node.jump_if = in.op == Op::POP_JUMP_IF_TRUE || in.op == Op::JUMP_IF_TRUE_OR_POP;
       Expr* value = pop(node);
+      if (naming_) {
+        name_stack(node, in);
+        name_before(node, b.fall, in);
+        name_before(node, b.jump, in);
+      }
       node.value = value;
       if (value->kind == ExprKind::kExceptionMatch) {
         node.test = value;
@@ -171,6 +176,7 @@ void Structurer::absorb(Node& node, int block) {
     }
   }
   if (b.fall < 0) no_form("code that runs off the end");
+  if (naming_ && b.end > b.start) name_before(node, b.fall, flow_.ins[at(b.end - 1)]);
   node.to = b.fall;
 }
 

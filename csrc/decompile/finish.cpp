@@ -128,8 +128,19 @@ bool equal(const Stmts& a, size_t from, const Stmts& b) {
   return true;
 }
 
-Structurer::Structurer(Session& session, Function& function, CodeKind kind)
-    : session_(session), arena_(session.arena), function_(function), code_(function.code), kind_(kind) {}
+Structurer::Structurer(Session& session, Function& function, CodeKind kind, bool naming)
+    : session_(session),
+      arena_(session.arena),
+      function_(function),
+      code_(function.code),
+      kind_(kind),
+      naming_(naming),
+      value_prefix_("_v") {
+  const auto taken = [&](const std::vector<py::Ref>& names) {
+    return std::any_of(names.begin(), names.end(), [&](const py::Ref& one) { return utf8(one.get()).rfind(value_prefix_, 0) == 0; });
+  };
+  while (naming && (taken(code_.names) || taken(code_.localsplus_names))) value_prefix_ += "v";
+}
 
 // 3.10 keeps an instruction without effect only where nothing else has its line: for `pass`, for what a false constant guards, and before
 // what leaves a statement.
@@ -231,6 +242,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
 
 void Structurer::finish(Stmts& body) {
   tidy(body, true, 0);
+  if (naming_) settle_names(body);
   if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {
     function_.docstring = code_.consts[0].get();
   }
@@ -386,9 +398,32 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   split_pairs(function.code);
   raise_old_handlers(function.code);
   place_old_statements(function.code);
-  Structurer structurer(session, function, kind);
-  structurer.run();
-  function.instructions = structurer.take_instructions();
+  const auto attempt = [&](bool naming) {
+    Structurer structurer(session, function, kind, naming);
+    structurer.run();
+    function.instructions = structurer.take_instructions();
+  };
+  if (kind != CodeKind::kFunction) return attempt(false);
+  const int depth = session.depth;
+  try {
+    attempt(false);
+  } catch (const NoForm&) {
+    if (session.hopeless) throw;
+    session.depth = depth;
+    Function fresh;
+    fresh.code = std::move(function.code);
+    fresh.defaults = std::move(function.defaults);
+    fresh.kw_defaults = std::move(function.kw_defaults);
+    fresh.annotations = std::move(function.annotations);
+    fresh.type_parameters = std::move(function.type_parameters);
+    function = std::move(fresh);
+    try {
+      attempt(true);
+    } catch (const NoForm&) {
+      session.hopeless = true;
+      throw;
+    }
+  }
 }
 
 }  // namespace pellucid::decompile

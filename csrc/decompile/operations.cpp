@@ -348,6 +348,7 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
     case Op::RETURN_VALUE:
     case Op::RETURN_CONST: {
       if (in.op == Op::RETURN_CONST) push(node, constant(code_.consts.at(in.arg).get(), in));
+      if (!naming_) leave_nothing(node);
       Stmt* made = arena_.stmt(StmtKind::kReturn);
       made->value = pop(node);
       emit(node, made, in);

@@ -258,13 +258,15 @@ void Printer::class_definition(const Stmt* stmt) {
   std::swap(outer_class, class_name_);
 }
 
+void Printer::condition(const Expr* test) { whole(test, test->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest); }
+
 void Printer::if_statement(const Stmt* stmt) {
   const char* word = "if ";
   for (;;) {
     begin_line();
     mark(stmt->at);
     out_ += word;
-    whole(stmt->value, kPrecNamed);
+    condition(stmt->value);
     out_ += ':';
     end_line();
     block(stmt->body);
@@ -451,7 +453,7 @@ void Printer::statement(const Stmt* stmt) {
       if (layout_ && stmt->value == nullptr && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
       out_ += "while ";
       if (stmt->value != nullptr) {
-        whole(stmt->value, kPrecNamed);
+        condition(stmt->value);
       } else {
         out_ += "True";
       }

@@ -54,6 +54,7 @@ class Printer {
   void block(const Stmts& stmts, const Function* function = nullptr);
   void definition(const Stmt* stmt);
   void class_definition(const Stmt* stmt);
+  void condition(const Expr* test);
   void if_statement(const Stmt* stmt);
   void try_statement(const Stmt* stmt);
   void with_statement(const Stmt* stmt);

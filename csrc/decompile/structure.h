@@ -16,7 +16,8 @@ enum class CodeKind : uint8_t { kFunction, kLambda, kComprehension, kClass, kMod
 
 struct Session {  // what the code objects of one decompilation share
   Arena arena;
-  int depth = 0;  // of nested calls, bounded: recursion must not overflow
+  int depth = 0;          // of nested calls, bounded: recursion must not overflow
+  bool hopeless = false;  // an inner function has no structured form, however its values are named
 };
 
 class DepthGuard {
@@ -87,7 +88,8 @@ class BlockSet {  // of blocks, emptied at no cost: most are small and there is 
 
 class Structurer {
  public:
-  Structurer(Session& session, Function& function, CodeKind kind);
+  // `naming`: values that stay on the stack get names.
+  Structurer(Session& session, Function& function, CodeKind kind, bool naming);
   // Fills function.body (or result), signature and docstring.
   void run();
   Expr* comprehension(Function* function);
@@ -143,6 +145,22 @@ class Structurer {
   std::string text_of(PyObject* object) const;
   std::string name_at(uint32_t index) const;
   std::string local_at(uint32_t index) const;
+
+  // name_values.cpp
+  Expr* atom(const std::string& text, const Instruction& in);
+  Expr* another(Expr* expr);
+  Expr* assign_name(Node& node, Expr* value, const Instruction& in);
+  void name_stack(Node& node, const Instruction& in);
+  static void leave_nothing(const Node& node);
+  void keep_value_of(Node& node, const std::string& text, const Instruction& in);
+  bool execute_moves(Node& node, int index);
+  void name_before(Node& node, int to, const Instruction& in);
+  bool is_value_name(const Expr* expr) const;
+  void settle_names(Stmts& body);
+  void settle_names(Stmts& stmts, std::unordered_map<std::string, int>& uses);
+  Expr** evaluated_first(Stmt* stmt, const std::string& text) const;
+  void count_names(const Expr* expr, std::unordered_map<std::string, int>* uses) const;
+  void count_names(const Stmts& body, std::unordered_map<std::string, int>* uses) const;
 
   // expressions.cpp: values and conditions across branches.
   Node* node_at(int block, const Exprs& stack);
@@ -235,6 +253,12 @@ class Structurer {
   std::vector<Loop> loops_;
   std::vector<std::string> globals_, nonlocals_;
   int inlining_ = 0;  // comprehensions around the code at hand
+
+  const bool naming_;
+  std::string value_prefix_;  // of the names
+  Exprs value_names_;         // everywhere they stand
+  int n_values_ = 0;
+  int stored_already_ = -1;  // the index of a store that its COPY has made
 };
 
 // For all who build trees.

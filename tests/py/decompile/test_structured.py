@@ -368,7 +368,7 @@ def test_a_value_used_twice_is_not_evaluated_twice():
     copy = bytecode.Instruction(("COPY", 1, None, None, 0, None, None, None, None))
     decoded.instructions = instructions[:at] + [copy] + instructions[at + 1 :]
     source, reason, _, _ = bytecode.decompile_structured(bytecode.assemble(decoded))
-    assert source is None and reason
+    assert source == "def f(g, h):\n    _v0 = g()\n    return _v0 + _v0\n"
 
 
 def test_deep_code_has_no_form_instead_of_overflowing():
