@@ -151,9 +151,13 @@ def test_fullgraph_errors_are_told(tmp_path):
     assert "Data-dependent branching" in (tmp_path / "index.md").read_text()
 
 
+def environment():
+    """That of a process which finds this Pellucid."""
+    return {**os.environ, "PYTHONPATH": str(pathlib.Path(pellucid.__file__).parents[1])}
+
+
 def run(source):
-    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(pellucid.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     return done.stdout
 
