@@ -79,7 +79,10 @@ void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot)
   int depth = callee.depth;
   const size_t positional = arguments.size() - named;
   for (size_t i = is_class ? 2 : 0; i < arguments.size(); ++i) {
-    if (arguments[i].slot.kind != Kind::kValue) throw Unsupported("no value as an argument");
+    if (arguments[i].slot.kind != Kind::kValue) {
+      stack_.push_back(arguments[i]);
+      arguments[i] = pop_value();
+    }
     if (!text.empty()) text += ", ";
     depth = std::max(depth, arguments[i].depth + 1);
     if (i < positional) {
@@ -93,11 +96,10 @@ void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot)
     make_class_statement(arguments[0], class_name_of(arguments[0].slot.extra), text);
     return;
   }
-  if (callee.slot.kind == Kind::kBuildClass) {
+  if (callee.slot.kind != Kind::kValue) {
     stack_.push_back(callee);
     callee = pop_value();
   }
-  if (callee.slot.kind != Kind::kValue) throw Unsupported("a call of no value");
   push(value_expr(operand(callee) + "(" + text + ")", true, false, depth));
 }
 
@@ -115,7 +117,10 @@ void BlockPrinter::call_star(bool keywords) {
     make_class_statement(arguments, class_name_of(arguments.slot.extra), text);
     return;
   }
-  if (callee.slot.kind != Kind::kValue) throw Unsupported("a call of no value");
+  if (callee.slot.kind != Kind::kValue) {
+    stack_.push_back(callee);
+    callee = pop_value();
+  }
   push(value_expr(operand(callee) + "(" + text + ")", true, false, std::max(arguments.depth, named.depth) + 1));
 }
 
@@ -267,16 +272,27 @@ bool BlockPrinter::sends_in_loop(int32_t index, int32_t* end) const {
   return true;
 }
 
+// Goes on with the loop of SEND that execution was put into, with the iterator and a value on the stack: the value is sent to the
+// iterator, or yielded first.
+void BlockPrinter::delegate(const char* first, int32_t end) {
+  const Expr value = pop_value(), iterator = pop_value();
+  const std::string rest = shared_.helper("delegate") + "('" + first + "', " + iterator.text + ", " + value.text + ")";
+  push_done(((code_.flags & 0x20) != 0 ? "yield from " : "await ") + rest);
+  const bool ends_send = version_ >= 312 && code_.instructions[static_cast<size_t>(end)].op == Op::END_SEND;
+  go_to(ends_send ? end + 1 : end);
+}
+
 bool BlockPrinter::step_suspension(const Instruction& in, int32_t index) {
   const bool async_generator = (code_.flags & 0x200) != 0;
-  const auto finish = [&](const std::string& text) {
+  const auto finish = [&](const std::string& text, const std::string& iterator) {
     int32_t end = -1;
     const bool old = version_ < 311 && static_cast<size_t>(index) + 2 < code_.instructions.size() &&
                      code_.instructions[static_cast<size_t>(index) + 2].op == Op::YIELD_FROM;
     if (old) {
       end = index + 3;
     } else if (!sends_in_loop(index + 1, &end)) {
-      throw Unsupported(std::string(bytecode::op_name(in.op)) + " that no loop of SEND follows");
+      push_done(iterator);  // code that others made goes on with it elsewhere
+      return;
     }
     push_done(text);
     if (version_ >= 312) {
@@ -288,17 +304,27 @@ bool BlockPrinter::step_suspension(const Instruction& in, int32_t index) {
     if (!old) go_to(end);
   };
   switch (in.op) {
-    case Op::GET_AWAITABLE:
-      finish("await " + operand(pop_value()));
+    case Op::GET_AWAITABLE: {
+      const Expr value = pop_value();
+      finish("await " + operand(value), shared_.helper("awaited") + "(" + value.text + ")");
       return true;
+    }
     case Op::GET_ANEXT:
       settle();
-      finish("await " + shared_.helper("anext") + "(" + at(0).text + ")");
+      finish("await " + shared_.helper("anext") + "(" + value_at(0).text + ")",
+             shared_.helper("awaited") + "(" + shared_.helper("anext") + "(" + value_at(0).text + "))");
       return true;
     case Op::GET_YIELD_FROM_ITER: {
       if (async_generator) throw Unsupported("yield from in an asynchronous generator");
       const Expr value = pop_value();
-      finish("yield from " + operand(value));
+      finish("yield from " + operand(value), shared_.helper("yielded_from") + "(" + value.text + ")");
+      return true;
+    }
+    case Op::SEND:
+    case Op::YIELD_FROM: {  // entered in the middle: otherwise what stands in front has gone past it
+      int32_t end = index + 1;
+      if (in.op == Op::SEND && !sends_in_loop(index - 1, &end)) throw Unsupported("SEND outside of its loop");
+      delegate("send", end);
       return true;
     }
     case Op::GET_AITER: {
@@ -309,15 +335,20 @@ bool BlockPrinter::step_suspension(const Instruction& in, int32_t index) {
     case Op::END_ASYNC_FOR:
       settle();
       if (version_ >= 311) {
-        statement(shared_.helper("stop_async") + "(" + at(0).text + ")");
+        statement(shared_.helper("stop_async") + "(" + value_at(0).text + ")");
         drop(2);
       } else {
-        statement(shared_.helper("stop_async") + "(" + at(1).text + ")");
+        statement(shared_.helper("stop_async") + "(" + value_at(1).text + ")");
         drop(7);
         --level_;
       }
       return true;
     case Op::YIELD_VALUE: {
+      int32_t end = -1;
+      if (version_ >= 311 && index >= 2 && sends_in_loop(index - 2, &end)) {
+        delegate("yield", end);
+        return true;
+      }
       const Expr value = pop_value();
       push_done("yield " + operand(value));
       return true;

@@ -196,6 +196,32 @@ Expr& BlockPrinter::at(size_t depth) {
   return stack_[stack_.size() - 1 - depth];
 }
 
+// The same as a value: code that others made has other things in the places of values.
+Expr& BlockPrinter::value_at(size_t depth) {
+  Expr& found = at(depth);
+  switch (found.slot.kind) {
+    case Kind::kNull:
+    case Kind::kSaved:
+    case Kind::kLasti:
+      found.text = "None";
+      break;
+    case Kind::kCode:
+    case Kind::kClosure:
+    case Kind::kCells:
+    case Kind::kClassBody: {
+      const size_t place = stack_.size() - 1 - depth;
+      stack_.push_back(found);
+      const Expr value = pop_value();
+      stack_[place] = value;
+      settle(stack_[place]);
+      return stack_[place];
+    }
+    default:
+      break;
+  }
+  return found;
+}
+
 void BlockPrinter::push(Expr expr) {
   if (expr.depth > kMaxDepth) {
     settle();
@@ -513,7 +539,7 @@ void BlockPrinter::append(uint32_t depth, const char* method, bool two) {
   const Expr key = two ? pop_value() : Expr();
   if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
   settle();
-  const std::string target = at(depth - 1).text;
+  const std::string target = value_at(depth - 1).text;
   if (two) {
     const bool value_first = version_ < 308;
     statement(value_first ? target + "[" + key.text + "] = " + value.text : pair_statement(target, key.text, value.text));
@@ -531,7 +557,7 @@ void BlockPrinter::grow(uint32_t depth, const char* helper, const std::string& m
   const Expr value = pop_value();
   if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
   settle();
-  statement(shared_.helper(helper) + "(" + at(depth - 1).text + ", " + value.text + more + ")");
+  statement(shared_.helper(helper) + "(" + value_at(depth - 1).text + ", " + value.text + more + ")");
 }
 
 // 3.8: the six values that say how a finally block was entered.

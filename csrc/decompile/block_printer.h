@@ -19,6 +19,7 @@ class BlockPrinter {
   Expr pop_value();
   void drop(size_t count);
   Expr& at(size_t depth);
+  Expr& value_at(size_t depth);
   void push(Expr expr);
   void push_kept(const Expr& expr);
   void list_to_tuple();
@@ -92,6 +93,7 @@ class BlockPrinter {
   std::string class_name_of(int32_t index) const;
   std::vector<std::string> free_names(PyObject* code, const Expr* cells) const;
   bool step_suspension(const bytecode::Instruction& in, int32_t index);
+  void delegate(const char* first, int32_t end);
   bool sends_in_loop(int32_t index, int32_t* end) const;
   PyObject* constant_under(size_t depth) { return at(depth).constant; }
 

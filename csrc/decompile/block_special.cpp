@@ -56,7 +56,7 @@ bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
     case Op::CHECK_EXC_MATCH: {
       const Expr kinds = pop_value();
       settle();
-      push_call("matches", at(0).text + ", " + kinds.text);
+      push_call("matches", value_at(0).text + ", " + kinds.text);
       return true;
     }
     case Op::JUMP_IF_NOT_EXC_MATCH: {
@@ -80,7 +80,7 @@ bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
     }
     case Op::WITH_EXCEPT_START: {
       settle();
-      const Expr error = at(version_ >= 311 ? 0 : 1), exit = at(version_ >= 311 ? 3 : 6);
+      const Expr error = value_at(version_ >= 311 ? 0 : 1), exit = value_at(version_ >= 311 ? 3 : 6);
       push_call("leave", exit.text + ", " + error.text);
       return true;
     }
@@ -135,7 +135,7 @@ bool BlockPrinter::step_imports(const Instruction& in) {
     }
     case Op::IMPORT_FROM:
       settle();
-      push_call("import_from", at(0).text + ", " + quoted_name(name(in.arg)));
+      push_call("import_from", value_at(0).text + ", " + quoted_name(name(in.arg)));
       return true;
     case Op::IMPORT_STAR: {
       const Expr module = pop_value();
@@ -231,19 +231,19 @@ bool BlockPrinter::step_patterns(const Instruction& in) {
   switch (in.op) {
     case Op::GET_LEN:
       settle();
-      push_call("len", at(0).text);
+      push_call("len", value_at(0).text);
       return true;
     case Op::MATCH_SEQUENCE:
       settle();
-      push_call("is_sequence", at(0).text);
+      push_call("is_sequence", value_at(0).text);
       return true;
     case Op::MATCH_MAPPING:
       settle();
-      push_call("is_mapping", at(0).text);
+      push_call("is_mapping", value_at(0).text);
       return true;
     case Op::MATCH_KEYS: {
       settle();
-      push_done(shared_.helper("match_keys") + "(" + at(1).text + ", " + at(0).text + ")");
+      push_done(shared_.helper("match_keys") + "(" + value_at(1).text + ", " + value_at(0).text + ")");
       if (version_ < 311) push_done(operand(at(0)) + " is not None");
       return true;
     }
@@ -257,7 +257,7 @@ bool BlockPrinter::step_patterns(const Instruction& in) {
     case Op::COPY_DICT_WITHOUT_KEYS: {
       const Expr keys = pop_value();
       settle();
-      push_call("without_keys", at(0).text + ", " + keys.text);
+      push_call("without_keys", value_at(0).text + ", " + keys.text);
       return true;
     }
     default:

@@ -357,13 +357,16 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       build_map(in.arg);
       return true;
     case Op::BUILD_CONST_KEY_MAP: {
-      PyObject* keys = at(0).constant;
-      drop(1);
-      if (keys == nullptr || !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != static_cast<Py_ssize_t>(in.arg)) {
-        throw Unsupported("keys that are no constants");
-      }
+      const Expr given = pop_value();
+      PyObject* keys = given.constant;
       std::vector<Expr> values;
       for (uint32_t i = 0; i < in.arg; ++i) values.insert(values.begin(), pop_value());
+      if (keys == nullptr || !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != static_cast<Py_ssize_t>(in.arg)) {  // made by others
+        std::string all;
+        for (const Expr& value : values) all += value.text + ", ";
+        push_call("with_keys", "(" + all + "), " + given.text);
+        return true;
+      }
       std::string text = "{";
       for (uint32_t i = 0; i < in.arg; ++i) {
         text += (i > 0 ? ", " : "") + shared_.literal(PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i))) + ": " + values[i].text;
@@ -402,9 +405,9 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       for (uint32_t i = 0; i < in.arg; ++i) maps.insert(maps.begin(), pop_value());
       settle();
       for (Expr& map : maps) settle(map);
-      const std::string callee = at(1).text;
+      const std::string callee = value_at(1).text;
       push_done("{}");
-      const std::string made = at(0).text;
+      const std::string made = value_at(0).text;
       for (const Expr& map : maps) statement(shared_.helper("merge") + "(" + made + ", " + map.text + ", " + callee + ")");
       return true;
     }
@@ -435,7 +438,7 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       // The function that is called: below the dictionary and the positional arguments (and on 3.13 a NULL).
       const size_t depth = in.arg + (version_ >= 313 ? 2 : 1);
       const std::string callee = depth < stack_.size() && at(depth).slot.kind == Kind::kValue ? at(depth).text : "None";
-      statement(shared_.helper("merge") + "(" + at(in.arg - 1).text + ", " + value.text + ", " + callee + ")");
+      statement(shared_.helper("merge") + "(" + value_at(in.arg - 1).text + ", " + value.text + ", " + callee + ")");
       return true;
     }
     case Op::UNPACK_SEQUENCE:
@@ -519,7 +522,7 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
     case Op::FOR_ITER: {
       settle();
       const std::string item = fresh();
-      statement(item + " = " + shared_.helper("next") + "(" + at(0).text + ", " + shared_.helper("NULL") + ")");
+      statement(item + " = " + shared_.helper("next") + "(" + value_at(0).text + ", " + shared_.helper("NULL") + ")");
       statement("if " + item + " is " + shared_.helper("NULL") + ":");
       const std::vector<Expr> before = stack_;
       indent_ += 2;
@@ -548,6 +551,10 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
         drop(1);  // a class body returns its cell
       } else {
         text = pop_value().text;
+      }
+      if ((code_.flags & 0x200) != 0 && text != "None") {  // an asynchronous generator gives nothing back
+        act(text);
+        text = "None";
       }
       settle();
       if (unit_.scope().type == Scope::kFunction) {

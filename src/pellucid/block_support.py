@@ -149,6 +149,59 @@ def enter_async(manager: Any) -> Tuple[Any, Any]:
     return _special(manager, "__aexit__", "asynchronous context manager"), start()
 
 
+def _send(iterator: Any, value: Any) -> Any:
+    """As SEND: what the iterator yields next."""
+    if value is None and not isinstance(iterator, (types.GeneratorType, types.CoroutineType)) and hasattr(iterator, "__next__"):
+        return next(iterator)
+    return iterator.send(value)
+
+
+class delegate:
+    """The rest of `yield from` or `await`: an iterator that was begun, with a value to send to it, or one it has yielded already."""
+
+    def __init__(self, first: str, iterator: Any, value: Any) -> None:
+        self._first: str = first
+        self._iterator, self._value = iterator, value
+
+    def __iter__(self) -> Any:
+        return self
+
+    __await__ = __iter__
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """What is yielded next."""
+        first, self._first = self._first, ""
+        if first == "yield":
+            return self._value
+        return _send(self._iterator, self._value if first == "send" else value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raises where the iterator stands."""
+        if hasattr(self._iterator, "throw"):
+            return self._iterator.throw(*error)
+        raise error[0] if len(error) == 1 else error[1] or error[0]
+
+    def close(self) -> None:
+        """Ends the iterator."""
+        if hasattr(self._iterator, "close"):
+            self._iterator.close()
+
+
+def awaited(value: Any) -> Any:
+    """As GET_AWAITABLE: the iterator behind an awaitable."""
+    if isinstance(value, types.CoroutineType) or (isinstance(value, types.GeneratorType) and value.gi_code.co_flags & 0x100):
+        return value
+    return _special(value, "__await__", "awaitable")()
+
+
+def yielded_from(value: Any) -> Any:
+    """As GET_YIELD_FROM_ITER."""
+    return value if isinstance(value, (types.GeneratorType, types.CoroutineType)) else iter(value)
+
+
 def leave(exit: Callable[..., Any], error: BaseException) -> Any:
     """Calls __exit__ for an exception."""
     return exit(type(error), error, error.__traceback__)
@@ -247,6 +300,13 @@ def with_cells(function: Any, names: Tuple[str, ...], cells: Tuple[Any, ...]) ->
     made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__, made.__qualname__, made.__doc__ = function.__kwdefaults__, function.__qualname__, function.__doc__
     return made
+
+
+def with_keys(values: Tuple[Any, ...], keys: Any) -> Dict[Any, Any]:
+    """As BUILD_CONST_KEY_MAP."""
+    if not isinstance(keys, tuple) or len(keys) != len(values):
+        raise SystemError("bad BUILD_CONST_KEY_MAP keys argument")
+    return dict(zip(keys, values))
 
 
 def extend(target: List[Any], values: Any) -> None:

@@ -8,8 +8,8 @@ import textwrap
 
 import pytest
 import torch
+from compiled_programs import a, fresh, programs
 from dumps import files, namespace
-from programs import a, fresh, programs
 
 import pellucid
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from compiled_programs import fresh, programs
 from dumps import files, namespace, same_run
-from programs import fresh, programs
 
 import pellucid
 

@@ -17,8 +17,8 @@ for folder in ("cases", "py/debugging", "py/models"):
     sys.path.append(str(TESTS / folder))
 
 import decompiled_adapter
+from compiled_programs import fresh, programs
 from dumps import same_run
-from programs import fresh, programs
 from zoo import ZOO
 
 
