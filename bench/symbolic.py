@@ -36,6 +36,8 @@ GOALS = {
     "printed guard": (200, 200),
 }
 
+SYMINT_GOAL = 2.0  # microseconds that our node may add to what a torch.SymInt costs by itself
+
 
 NAMES = itertools.count()
 
@@ -110,6 +112,80 @@ def measure(step, rounds):
     return {"torch": theirs, "C++": native, "Python": python, "ratio C++": theirs / native, "ratio Python": theirs / python}
 
 
+class NoNode:
+    """What stands behind a torch.SymInt that does nothing: what is left is the cost of the SymInt."""
+
+    def __init__(self, truth=None):
+        self.truth = self if truth is None else truth
+        self.pytype = bool if truth is None else int
+
+    def is_int(self):
+        return self.pytype is int
+
+    def is_bool(self):
+        return self.pytype is bool
+
+    def is_float(self):
+        return False
+
+    is_constant = is_float
+
+    def wrap_int(self, value):
+        return self
+
+    def add(self, other):
+        return self
+
+    def gt(self, other):
+        return self.truth
+
+    def bool_(self):
+        return True
+
+
+def through_symint(rounds):
+    """Microseconds an operation on torch.SymInt takes with our nodes, and above that what it takes with nodes that do nothing."""
+    from pellucid.torch_shapes import numbers
+    from pellucid.torch_shapes.env import TorchShapeEnv
+
+    count = 1000
+    nothing = [torch.SymInt(NoNode(NoNode())) for _ in range(count)]
+
+    def ours():
+        env = TorchShapeEnv()
+        return [numbers.to_torch(env.engine.create_size(10 + i, f"x{i}", policy="dynamic")) for i in range(count)]
+
+    def add(sizes):
+        for a, b in zip(sizes, sizes[1:]):
+            a + b
+
+    def compare(sizes):
+        for a, b in zip(sizes, sizes[1:]):
+            a > b  # noqa: B015
+
+    def ask(sizes):
+        for a, b in zip(sizes, sizes[1:]):
+            bool(a > b)
+
+    rows = {}
+    for name, run, before in (
+        ("new operation", add, None),
+        ("repeated operation", add, add),
+        ("new comparison", compare, None),
+        ("repeated guard", ask, ask),
+    ):
+        own, whole = [], []
+        for _ in range(rounds):
+            sizes = ours()
+            if before:
+                before(sizes)
+            own.append(timed(lambda: run(nothing)))  # noqa: B023
+            whole.append(timed(lambda: run(sizes)))  # noqa: B023
+        own_cost, whole_cost = min(own) / count * 1e6, min(whole) / count * 1e6
+        rows[name] = (whole_cost, whole_cost - own_cost)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="the best of so many counts")
@@ -127,6 +203,10 @@ def main():
             f"{goal:>10}",
             flush=True,
         )
+    print(f"\n{'us through torch.SymInt':28} {'ours':>6} {'above the SymInt itself':>24} {'goal':>6}")
+    for step, (whole, above) in through_symint(options.rounds).items():
+        if options.only in step:
+            print(f"{step:28} {whole:6.2f} {above:24.2f} {SYMINT_GOAL:6.1f}")
 
 
 if __name__ == "__main__":
