@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "symbolic/print.h"
 
@@ -83,6 +84,8 @@ class Producer {
       if (constraint.kind == Constraint::Kind::kNone || constraint.range.single()) continue;
       const Expr now = env_.simplify(input.expr);
       if (!now->is_const()) continue;
+      // 0 and 1 are compiled for by themselves anyway.
+      if (constraint.kind == Constraint::Kind::kRelaxed && input.expr->is_const() && (now->value == 0 || now->value == 1)) continue;
       const std::string source = input.source;
       const std::string value = to_text(now->value);
       std::string text = source + " was declared dynamic" + (input.location.known() ? " (at " + to_text(input.location) + ")" : "");
@@ -115,42 +118,107 @@ class Producer {
       }
     }
     for (const Guard& guard : chosen_) check_strict(guard);
+    if (violations_.empty()) check_ranges();
   }
 
-  // A guard on one strictly constrained input must hold for each of its values.
+  // Guards that each leave a strictly constrained input all its values may leave it fewer together.
+  void check_ranges() {
+    std::optional<Facts> declared;
+    for (const auto& [symbol, place] : places_) {
+      const Input& input = env_.inputs()[place];
+      if (input.spec.constraint.kind != Constraint::Kind::kStrict || symbol->unbacked || env_.simplify(symbol)->is_const()) continue;
+      const Range all = intersect(input.spec.constraint.range, symbol->range);
+      if (all.within(env_.range(symbol))) continue;
+      if (!declared) {
+        declared.emplace(env_.arena());
+        for (const Guard& guard : env_.guards()) {
+          if (guard.declared) declared->add(guard.condition);
+        }
+      }
+      const Range possible = env_.range(symbol);
+      if (declared->range(symbol).within(possible)) continue;  // that is what the user said
+      const Guard* last = nullptr;
+      for (const Guard& guard : chosen_) {
+        std::vector<Expr> symbols;
+        symbols_of(guard.condition, &symbols);
+        if (!guard.declared && std::find(symbols.begin(), symbols.end(), symbol) != symbols.end()) last = &guard;
+      }
+      std::string text = "Not all values of " + declared_text({symbol, &input, all}) + " satisfy the guards";
+      if (last != nullptr) text += ", of which the last is " + text_of(last->condition);
+      if (last != nullptr && last->location.known()) text += ", which was made at " + to_text(last->location);
+      violations_.push_back(text + ". Suggested fix: declare " + input.source + " with the range " + to_text(possible));
+    }
+    std::sort(violations_.begin(), violations_.end());  // places are in no order
+  }
+
+  struct Strict {
+    Expr symbol;
+    const Input* input;
+    Range declared;
+  };
+
+  std::string declared_text(const Strict& strict) const {
+    std::string text = strict.input->source + " in " + to_text(strict.declared);
+    if (strict.input->location.known()) text += " (declared at " + to_text(strict.input->location) + ")";
+    return text;
+  }
+
+  // A guard must hold for each value of a strictly constrained input. One that relates several inputs does where every value of this one
+  // has a partner; where all of them are declared so, it must hold for all their values.
   void check_strict(const Guard& guard) {
     if (guard.declared) return;
     std::vector<Expr> symbols;
     symbols_of(guard.condition, &symbols);
+    std::vector<Strict> stricts;
     for (const Expr symbol : symbols) {
       const auto place = places_.find(symbol);
       if (place == places_.end()) continue;
       const Input& input = env_.inputs()[place->second];
       if (input.spec.constraint.kind != Constraint::Kind::kStrict || env_.simplify(symbol)->is_const()) continue;
-      if (symbols.size() > 1 && !guard.condition->is(Kind::kEq0)) continue;  // a relation to others may hold for all values of this one
-      const Range declared = intersect(input.spec.constraint.range, symbol->range);
-      Facts facts(env_.arena());
-      facts.bound(symbol, declared);
-      if (facts.prove(guard.condition) == true) continue;
-      std::string text = "Not all values of " + input.source + " in " + to_text(declared);
-      if (input.location.known()) text += " (declared at " + to_text(input.location) + ")";
-      text += " satisfy the guard " + text_of(guard.condition);
-      if (guard.location.known()) text += ", which was made at " + to_text(guard.location);
-      text += ". Suggested fix: ";
-      Facts narrowed(env_.arena());
-      narrowed.bound(symbol, declared);
-      narrowed.add(guard.condition);
-      const Range possible = narrowed.range(symbol);
-      if (symbols.size() == 1 && possible != declared) {
-        text += "declare " + input.source + " with the range " + to_text(possible);
-      } else if (symbols.size() == 1) {
-        text += "declare only that " + input.source + " is dynamic, without a range in which every value must do";
-      } else {
-        text += "declare the dimensions equal, or change the program there";
-      }
-      violations_.push_back(text);
-      return;
+      stricts.push_back({symbol, &input, intersect(input.spec.constraint.range, symbol->range)});
     }
+    if (stricts.empty()) return;
+    std::sort(stricts.begin(), stricts.end(), [](const Strict& a, const Strict& b) { return a.input < b.input; });
+    Facts declared(env_.arena());
+    for (const Strict& strict : stricts) declared.bound(strict.symbol, strict.declared);
+    if (declared.prove(guard.condition) == true) return;
+    Facts narrowed(env_.arena());
+    for (const Strict& strict : stricts) narrowed.bound(strict.symbol, strict.declared);
+    narrowed.add(guard.condition);
+    const bool equality = guard.condition->is(Kind::kEq0);
+    const auto narrower = [&](const Strict& strict) { return narrowed.range(strict.symbol) != strict.declared; };
+    const bool any_narrower = std::any_of(stricts.begin(), stricts.end(), narrower);
+    if (symbols.size() > stricts.size() && !equality && !any_narrower) return;  // the others make up for it
+    std::string text = "Not all values of ";
+    for (size_t i = 0; i < stricts.size(); ++i) text += (i == 0 ? "" : " and ") + declared_text(stricts[i]);
+    text += " satisfy the guard " + text_of(guard.condition);
+    if (guard.location.known()) text += ", which was made at " + to_text(guard.location);
+    text += ". Suggested fix: ";
+    if (symbols.size() == 1) {
+      text += any_narrower ? "declare " + stricts[0].input->source + " with the range " + to_text(narrowed.range(stricts[0].symbol))
+                           : "declare only that " + stricts[0].input->source + " is dynamic, without a range in which every value must do";
+    } else if (const std::string equal = as_equal_inputs(guard.condition); !equal.empty()) {
+      text += "declare the dimensions equal (declare_equal(" + equal + ")), or change the program there";
+    } else if (equality) {
+      text += "declare only that they are dynamic, without ranges in which every value must do, or change the program there";
+    } else {
+      text += any_narrower ? "declare" : "declare only that they are dynamic";
+      for (const Strict& strict : stricts) {
+        if (narrower(strict)) text += " " + strict.input->source + " with the range " + to_text(narrowed.range(strict.symbol)) + ",";
+      }
+      text +=
+          any_narrower ? " if the relation is to hold of all that remain, or change the program there" : ", or change the program there";
+    }
+    violations_.push_back(text);
+  }
+
+  // The two inputs that an equality says are the same, as arguments; empty for any other condition.
+  std::string as_equal_inputs(Expr condition) const {
+    if (!condition->is(Kind::kEq0)) return {};
+    const LinearView view(condition->arg(0));
+    if (view.count() != 2 || view.constant() != 0 || view.coefficient(0) != -view.coefficient(1)) return {};
+    if (!view.factor(0)->is(Kind::kSymbol) || !view.factor(1)->is(Kind::kSymbol)) return {};
+    return text_of(view.factor(0)) + ", " + text_of(view.factor(1));
   }
 
   void write_inputs() {

@@ -140,6 +140,55 @@ def test_a_violated_strict_constraint(env):
         env.guard_program()
 
 
+BOTH = {0: (2, 100), 1: (2, 100)}
+
+
+@pytest.mark.parametrize(
+    "ranges, ask, fix",
+    [
+        (BOTH, lambda a, b: a < b, r"x0 with the range \[2, 99\], x1 with the range \[3, 100\]"),
+        (BOTH, lambda a, b: a + 20 >= b, r"x0 with the range|declare only that they are dynamic"),
+        (BOTH, lambda a, b: a * b % 4 == 0, "declare only that they are dynamic"),
+        (BOTH, lambda a, b: 2 * b == a + 12, "declare only that they are dynamic"),
+        (BOTH, lambda a, b: b < 50, r"declare x1 with the range \[2, 49\]"),
+        ({0: (2, 100)}, lambda a, b: (b < 20) & (a < b), r"of which the last is x0 < x1, .* declare x0 with the range \[2, 18\]"),
+        ({0: (2, 100)}, lambda a, b: b == a + 2, "declare only that they are dynamic"),
+    ],
+)
+def test_strict_constraints_between_inputs(ranges, ask, fix):
+    env = pellucid.ShapeEnv(duck_shapes=False)
+    a, b = (env.create_size(hint, f"x{i}", **dict(zip(("min", "max"), ranges.get(i, ())))) for i, hint in enumerate((8, 10)))
+    line = sys._getframe().f_lineno + 1
+    assert ask(a, b)
+    with pytest.raises(exc.ConstraintViolationError, match=fix) as error:
+        env.guards
+    assert f"(declared at {__file__}:{line - 2})" in str(error.value) and f"made at {__file__}:" in str(error.value)
+
+
+@pytest.mark.parametrize("ask", [lambda a, b: a + b <= 200, lambda a, b: a * b >= 4, lambda a, b: a // 2 <= a, lambda a, b: a != b + 100])
+def test_what_holds_of_all_declared_values_is_no_violation(ask):
+    env = pellucid.ShapeEnv(duck_shapes=False)
+    a, b = (env.create_size(hint, f"x{i}", min=2, max=100) for i, hint in enumerate((8, 10)))
+    assert ask(a, b)
+    assert [guard.text for guard in env.guards] == ["2 <= x0 <= 100", "2 <= x1 <= 100"]
+
+
+@pytest.mark.parametrize("ask", [lambda a, b: a < b, lambda a, b: a % 2 == 0, lambda a, b: b == a + 2, lambda a, b: b > 4])
+def test_relaxed_constraints_take_guards_that_leave_two_values(ask):
+    env = pellucid.ShapeEnv(duck_shapes=False)
+    a, b = env.create_sizes((8, 10), "x", dynamic=[0, 1])
+    assert ask(a, b) and env.guards
+
+
+def test_sizes_0_and_1_violate_only_strict_constraints():
+    env = pellucid.ShapeEnv()
+    env.create_sizes((1, 0, 8), "x", dynamic=[0, 1, 2])
+    assert env.guards
+    env.create_size(1, "y", min=0, max=9)
+    with pytest.raises(exc.ConstraintViolationError, match="y was declared dynamic .*sizes 0 and 1 are specialized"):
+        env.guards
+
+
 def test_declared_equalities_are_no_violation(env):
     x, y = env.create_sizes((8, 8), "L['x']", ranges={0: (2, 100), 1: (2, 100)})
     env.declare_equal("L['x'].size()[0]", "L['x'].size()[1]")
