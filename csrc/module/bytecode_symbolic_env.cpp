@@ -206,6 +206,22 @@ PyObject* use_as_size(PyObject* self, PyObject* number) {
   });
 }
 
+PyObject* sources_of(PyObject* self, PyObject* symbol) {
+  return no_throw([&]() -> PyObject* {
+    ShapeEnv& env = env_of(self);
+    Expr expr;
+    if (!to_expr_or_raise(symbol, env.arena(), "a symbol", &expr)) return nullptr;
+    const std::vector<uint32_t> places = env.inputs_of(expr);
+    py::Ref sources = py::Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(places.size())));
+    for (size_t i = 0; i < places.size() && sources; ++i) {
+      PyObject* text = text_object(env.inputs()[places[i]].source);
+      if (text == nullptr) return nullptr;
+      PyTuple_SET_ITEM(sources.get(), static_cast<Py_ssize_t>(i), text);
+    }
+    return sources.release();
+  });
+}
+
 PyObject* evaluate(PyObject* self, PyObject* number) {
   return no_throw([&]() -> PyObject* {
     ShapeEnv& env = env_of(self);
@@ -483,6 +499,7 @@ PyMethodDef env_methods[] = {
     {"constrain_range", PELLUCID_KEYWORDS(constrain_range), METH_VARARGS | METH_KEYWORDS,
      "constrain_range(number, *, min=None, max=None)\n--\n\nStates that an int lies in a range, ends included."},
     {"use_as_size", use_as_size, METH_O, "States that an int is used as a size: not negative, and size-like."},
+    {"sources_of", sources_of, METH_O, "sources_of(symbol): the inputs that are this symbol, by their sources."},
     {"evaluate", evaluate, METH_O, "The value of a symbolic number, with the guards that it needs."},
     {"statically_known_true", statically_known_true, METH_O, "Whether the condition is true whatever the symbols are. Never a guard."},
     {"statically_known_false", statically_known_false, METH_O, "Whether the condition is false whatever the symbols are. Never a guard."},

@@ -117,6 +117,8 @@ class ShapeEnv final : public RefCounted {
   bool frozen() const { return frozen_; }
 
   const std::vector<Input>& inputs() const { return inputs_; }
+  // The inputs, by place, that are this symbol.
+  std::vector<uint32_t> inputs_of(Expr symbol) const;
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<RuntimeAssert>& runtime_asserts() const { return asserts_; }
   const std::vector<Event>& log() const { return log_; }
@@ -141,6 +143,7 @@ class ShapeEnv final : public RefCounted {
   void apply_constraint(Expr symbol, const Input& input);
   void check_own(Expr expr) const;
   uint32_t input_named(const std::string& source) const;
+  void add_input(const Input& input);
 
   Options options_;
   Arena arena_;
@@ -155,7 +158,8 @@ class ShapeEnv final : public RefCounted {
   std::unordered_map<Expr, Location> created_at_;
   std::unordered_map<Expr, size_t> replaced_at_;  // which event of the log
   std::unordered_map<std::string, uint32_t> input_of_;
-  std::unordered_map<std::string, uint32_t> symbols_named_;  // how many of a prefix
+  std::unordered_map<Expr, std::vector<uint32_t>> places_of_;  // symbols among the inputs
+  std::unordered_map<std::string, uint32_t> symbols_named_;    // how many of a prefix
   size_t replacements_seen_ = 0;
   int suppressed_ = 0;
   bool frozen_ = false;

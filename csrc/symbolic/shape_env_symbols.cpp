@@ -63,8 +63,7 @@ Expr ShapeEnv::create_size(int64_t hint, const std::string& source, const DimSpe
     if (duck) ducks_.emplace(hint, expr);
     fresh = true;
   }
-  input_of_.emplace(source, static_cast<uint32_t>(inputs_.size()));
-  inputs_.push_back(input);
+  add_input(input);
   Event& event = record(EventKind::kInput, expr, at(location));
   event.input = static_cast<uint32_t>(inputs_.size() - 1);
   event.text = source;
@@ -88,8 +87,7 @@ Expr ShapeEnv::create_int(int64_t hint, const std::string& source, const Constra
   spec.policy = DimPolicy::kDynamic;
   spec.constraint = constraint;
   Input input{source, new_symbol("s", Type::kInt, Value::of(hint), kAnyInt, location), Type::kInt, false, spec, Value::of(hint), location};
-  input_of_.emplace(source, static_cast<uint32_t>(inputs_.size()));
-  inputs_.push_back(input);
+  add_input(input);
   Event& event = record(EventKind::kInput, input.expr, at(location));
   event.input = static_cast<uint32_t>(inputs_.size() - 1);
   event.text = source;
@@ -107,14 +105,26 @@ Expr ShapeEnv::create_float(double hint, const std::string& source, Site site) {
   Input input{source, nullptr, Type::kFloat, false, spec, Value::of_real(hint), location};
   // A symbol is never nan, so that x == x holds of it: a guard sees to that.
   input.expr = std::isnan(hint) ? arena_.real(hint) : new_symbol("zf", Type::kFloat, input.hint, {}, location);
-  input_of_.emplace(source, static_cast<uint32_t>(inputs_.size()));
-  inputs_.push_back(input);
+  add_input(input);
   Event& event = record(EventKind::kInput, input.expr, at(location));
   event.input = static_cast<uint32_t>(inputs_.size() - 1);
   event.text = source;
   event.answer = input.hint;
   event.type = Type::kFloat;
   return input.expr;
+}
+
+void ShapeEnv::add_input(const Input& input) {
+  const auto place = static_cast<uint32_t>(inputs_.size());
+  input_of_.emplace(input.source, place);
+  if (input.expr->is(Kind::kSymbol)) places_of_[input.expr].push_back(place);
+  inputs_.push_back(input);
+}
+
+std::vector<uint32_t> ShapeEnv::inputs_of(Expr symbol) const {
+  check_own(symbol);
+  const auto found = places_of_.find(symbol);
+  return found == places_of_.end() ? std::vector<uint32_t>{} : found->second;
 }
 
 void ShapeEnv::apply_constraint(Expr symbol, const Input& input) {

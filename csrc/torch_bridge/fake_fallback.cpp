@@ -37,12 +37,14 @@ class IncludeFakeKey {
   const bool was_;
 };
 
-// The device of the results, by PyTorch's rule: that of the tensors, CPU scalars yield.
+// One walk over the arguments: the device of the results, by PyTorch's rule (that of the tensors, CPU scalars yield), and whether any size
+// is a symbol.
 class CommonDevice {
  public:
   void add(const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     auto* impl = tensor.unsafeGetTensorImpl();
+    symbolic_ |= impl->has_symbolic_sizes_strides();
     c10::Device device = impl->device();
     if (device.is_meta() && is_fake_impl(impl)) device = repair_fake(impl);
     const bool yields = device.is_cpu() && impl->dim() == 0;
@@ -58,9 +60,18 @@ class CommonDevice {
       add(value.toTensor());
     } else if (value.isTensorList()) {
       for (const at::Tensor& tensor : value.toTensorList()) add(tensor);
+    } else if (value.isSymInt() || value.isSymIntList()) {
+      symbolic_ = true;  // what is a plain number arrives as an int
+    } else if (value.isOptionalTensorList()) {
+      // Indices, which may live on the CPU whatever they index.
+      for (const c10::IValue& item : value.toListRef()) {
+        if (!item.isTensor()) continue;
+        const at::Tensor& tensor = item.toTensor();
+        symbolic_ |= tensor.defined() && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+      }
     }
-    // Lists of optional tensors are indices, which may live on the CPU whatever they index.
   }
+  bool symbolic() const { return symbolic_; }
   c10::Device get() const {
     c10::Device device = device_.value_or(c10::kCPU);
     if (!device.has_index() && !device.is_cpu() && !device.is_meta()) device.set_index(0);
@@ -76,6 +87,7 @@ class CommonDevice {
   std::optional<c10::Device> device_;
   std::optional<c10::Device> mixed_;
   bool yields_ = false;
+  bool symbolic_ = false;
 };
 
 class RuleDevice {
@@ -189,7 +201,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   CommonDevice common;
   for (size_t i = base; i < stack->size(); ++i) common.add((*stack)[i]);
   const IncludeFakeKey include;
-  const bool symbolic = has_symbols(*stack, base);
+  const bool symbolic = common.symbolic();
   if (symbolic && run_at_hints(op, stack, base)) {
     Entry::add_one(entry.symbolic_calls);
     return;

@@ -282,22 +282,6 @@ bool replace_result(sym_rules::Call& call, const Geometry& geometry, const AtHin
 
 }  // namespace
 
-bool has_symbols(const Stack& stack, size_t base) {
-  for (size_t i = base; i < stack.size(); ++i) {
-    const c10::IValue& value = stack[i];
-    if (value.isTensor()) {
-      if (is_symbolic(value.toTensor())) return true;
-    } else if (value.isTensorList() || value.isOptionalTensorList()) {
-      for (const c10::IValue& item : value.toListRef()) {
-        if (item.isTensor() && is_symbolic(item.toTensor())) return true;
-      }
-    } else if (value.isSymInt() || value.isSymIntList()) {
-      return true;  // what is a plain number arrives as an int
-    }
-  }
-  return false;
-}
-
 bool run_at_hints(const c10::OperatorHandle& op, Stack* stack, size_t base) {
   const pybind11::gil_scoped_acquire gil;
   const sym_rules::Rule rule = sym_rules::find(op);

@@ -6,9 +6,6 @@
 
 namespace pellucid::bridge {
 
-// Whether an argument (from `base` on) has symbolic sizes or is a symbolic number.
-bool has_symbols(const torch::jit::Stack& stack, size_t base);
-
 // Does all of it; false: no rule for this operator and these arguments, and the stack is as it was.
 bool run_at_hints(const c10::OperatorHandle& op, torch::jit::Stack* stack, size_t base);
 

@@ -122,6 +122,17 @@ def test_divisions_by_zero(env):
         x << -1
 
 
+def test_the_sources_of_a_symbol(env):
+    a, b, c = env.create_sizes((8, 9, 8), "x")
+    assert env.sources_of(a) == env.sources_of(c) == ("x.size()[0]", "x.size()[2]")
+    assert env.sources_of(b) == ("x.size()[1]",)
+    assert a == b - 1  # a replaced symbol keeps its sources
+    assert env.sources_of(b) == ("x.size()[1]",)
+    assert env.sources_of(env.create_unbacked_int()) == env.sources_of(a + 1) == ()
+    with pytest.raises(ValueError, match="different ShapeEnvs"):
+        pellucid.ShapeEnv().sources_of(a)
+
+
 def test_a_violated_relaxed_constraint(env):
     (x,) = env.create_sizes((8,), "L['x']", dynamic=[0])
     assert x == 8
