@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, Dict, Iterator, List
 
+from pellucid import logging
 from pellucid.debugging import own, runtime, stock
 from pellucid.debugging.folder import Folder
 from pellucid.debugging.graph_text import GraphWriter
@@ -72,10 +73,14 @@ class _Writer:
         roots = [capture for capture in self._captures if self._root(capture) is capture]
         for root in roots:
             others = [capture for capture in self._captures if capture is not root and self._root(capture) is root]
-            if root.entries or any(other.entries for other in others):
-                self._function(root, others)
-            else:
+            if not root.entries and not any(other.entries for other in others):
                 self._not_compiled(root)
+                continue
+            try:
+                self._function(root, others)
+            except Exception as error:  # of ours: the other functions are written all the same
+                logging.root.warning("%s can't be written down", root.name, exc_info=True)
+                self._index.append("- incomplete: {}: {}".format(type(error).__name__, error))
         if not roots:
             self._index.append("Nothing: no function was compiled while this was watched.")
         self._folder.add("index.md", "\n".join(self._index))

@@ -13,6 +13,7 @@ import threading
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from pellucid import logging as pellucid_logging
 from pellucid.debugging.records import Capture, Captures, Entry, Graph, Stage
 
 COMPILER = "torch.compile"
@@ -103,7 +104,11 @@ class Watch:
             except Exception as error:
                 self._capture(frame).runs_as_written("{}: {}".format(type(error).__name__, error))
                 raise
-            self._converted(frame, result)
+            try:
+                self._converted(frame, result)
+            except Exception as error:  # of ours: the program goes on, and the index says what is missing
+                pellucid_logging.root.warning("%s can't be written down", frame.f_code.co_name, exc_info=True)
+                self._capture(frame).as_written.append("an entry is missing here: {}: {}".format(type(error).__name__, error))
             return result
 
         def seen_compile(output: Any, module: Any, inputs: Any) -> Any:

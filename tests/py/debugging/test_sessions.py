@@ -227,3 +227,20 @@ def test_objects_of_another_process_say_so(tmp_path):
             with pytest.raises(RuntimeError, match="object 3 was kept by the process that wrote this file"):
                 use()
     """)
+
+
+def test_trouble_of_ours_is_told_and_ends_nothing(tmp_path, monkeypatch, caplog):
+    from pellucid.debugging import stock_guards
+    from pellucid.debugging.program_text import Program
+
+    def fails(*arguments, **named):
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(Program, "text", fails)
+    compile_once(tmp_path, "prints")
+    assert "incomplete: ZeroDivisionError: a fault of ours" in (tmp_path / "index.md").read_text()
+    monkeypatch.undo()
+    monkeypatch.setattr(stock_guards, "GuardWriter", fails)
+    compile_once(tmp_path, "prints")
+    assert "an entry is missing here: ZeroDivisionError: a fault of ours" in (tmp_path / "index.md").read_text()
+    assert caplog.text.count("can't be written down") >= 2
