@@ -106,8 +106,20 @@ class ExitMerger {
     if (length <= kMostInstructions && in_expression(a - length) && in_expression(b - length)) return length;
     for (int shorter = std::min(length, kMostInstructions); shorter > 0; --shorter) {
       if (!consumes(a, shorter)) return shorter;
+      if (carried(a - shorter) && carried(b - shorter)) return shorter;
     }
     return 0;
+  }
+
+  // Whether what lies on the stack behind an instruction lay there before the branch that leads to it.
+  bool carried(int i) const {
+    const int depth = i + 1 < static_cast<int>(original_.size()) ? depths_[at(i + 1)] : -1;
+    for (; i >= 0; --i) {
+      if (is_conditional(original_[at(i)].op)) return true;
+      if (!bytecode::falls_through(original_[at(i)].op) || depths_[at(i)] < depth || row_of_[at(i)] != row_of_[at(i + 1)]) return false;
+      if (targets_[at(i)] != 0) return true;
+    }
+    return false;
   }
 
   // Whether nothing but an expression stands between the branch before an instruction and the instruction.

@@ -117,7 +117,17 @@ class Placer {
     }
     if (i == 0 || !bytecode::falls_through(in(i - 1).op) || in(i - 1).position.line != line) return true;
     if (in(i - 1).target >= i) return true;  // `if a: return` in one line
+    // Past what takes the iterators of loops off the stack.
+    int32_t before = i - 1;
+    while (before > 0 && in(before).position.line == line && is(before, Op::POP_TOP)) --before;
+    if (before < i - 1 && in(before).position.line != line && ends_statement(before)) return true;
     return behind_nop(i);
+  }
+
+  bool ends_statement(int32_t i) const {
+    const Op op = code_.instructions[at(i)].op;
+    return is_branch(i) || op == Op::POP_TOP || op == Op::NOP || op == Op::STORE_FAST || op == Op::STORE_NAME || op == Op::STORE_ATTR ||
+           op == Op::STORE_SUBSCR || op == Op::STORE_GLOBAL || op == Op::STORE_DEREF;
   }
 
   // Where `return` leaves a with statement or a finally block its own line is kept before the copy of what ends these.
