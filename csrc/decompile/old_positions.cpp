@@ -120,7 +120,7 @@ class Placer {
     // Past what takes the iterators of loops off the stack.
     int32_t before = i - 1;
     while (before > 0 && in(before).position.line == line && is(before, Op::POP_TOP)) --before;
-    if (before < i - 1 && in(before).position.line != line && ends_statement(before)) return true;
+    if (before < i - 1 && !returns_none(last_ordinary() - 2) && in(before).position.line != line && ends_statement(before)) return true;
     return behind_nop(i);
   }
 

@@ -288,7 +288,7 @@ void Printer::try_statement(const Stmt* stmt) {
   begin_line();
   place(stmt->header);
   // Nothing is left of a `try:` with code behind it.
-  if (layout_ && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
+  if (layout_ && version_ >= 311 && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
   mark(stmt->at);
   out_ += "try:";
   end_line();
@@ -450,7 +450,8 @@ void Printer::statement(const Stmt* stmt) {
       break;
     case StmtKind::kWhile:
       place(stmt->header);
-      if (layout_ && stmt->value == nullptr && stmt->header == nullptr && !stmt->body.empty()) original_ = first_line(stmt->body[0]);
+      if (layout_ && version_ >= 310 && stmt->value == nullptr && stmt->header == nullptr && !stmt->body.empty())
+        original_ = first_line(stmt->body[0]);
       out_ += "while ";
       if (stmt->value != nullptr) {
         condition(stmt->value);
