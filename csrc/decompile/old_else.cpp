@@ -44,8 +44,8 @@ void Structurer::find_else(int region, int handlers_to, int* normal, int* follow
   if (before.op != Op::RERAISE && !behind_handlers) return;
   int end = end_of_clauses(otherwise);
   if (!flow_.blocks[at(flow_.block_of[at(handler.start - 1)])].reachable) {  // the body never ends; an else clause may stand there still
-    const bool stands = end > otherwise && !flow_.blocks[at(otherwise)].reachable && flow_.blocks[at(end)].reachable && *follow >= 0 &&
-                        flow_.resolve(*follow) == flow_.resolve(end);
+    const bool stands = end > otherwise && !flow_.blocks[at(otherwise)].reachable && flow_.blocks[at(end)].reachable && handlers_to >= 0 &&
+                        flow_.resolve(handlers_to) == flow_.resolve(end);
     if (stands) *normal = otherwise;
     return;
   }

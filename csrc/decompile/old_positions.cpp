@@ -190,7 +190,9 @@ class Placer {
   // reached, what ends the branch or the block it is in.
   bool continues(int32_t i) {
     const int32_t target = in(i).target;
-    if (from_[at(target)].back() <= i && last_dead_[at(target)] <= i) return false;  // the loop's own
+    // The loop's own: the last one, unless a return stands behind it, which has nothing unreached behind itself.
+    const bool last = from_[at(target)].back() <= i && last_dead_[at(target)] <= i;
+    if (is(target, Op::FOR_ITER) ? in(target).target == i + 1 : last) return false;
     if (threaded_[at(i)] != 0) return true;
     if (i > 0 && in(i - 1).target == i + 1 && from_[at(i)].empty() && is_branch(i - 1)) return true;  // all that a branch does
     if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || in(i + 1).offset < 0) {
