@@ -34,6 +34,19 @@ void each_entry(PyObject* function, const char* attribute, Take take) {
   }
 }
 
+// A class body alone doesn't say what type parameters its class has, but that it has some: they are among its free variables.
+void guess_type_parameters(Function& function) {
+  bool generic = false;
+  for (size_t i = 0; i < function.code.localsplus_names.size(); ++i) {
+    if (function.code.localsplus_kinds[i] != bytecode::LocalKind::kFree) continue;
+    const std::string name = utf8(function.code.localsplus_names[i].get());
+    generic |= name == ".type_params";
+    if (name[0] != '.' && name.rfind("__", 0) != 0) function.type_parameters.push_back({name, 0, nullptr, nullptr});
+  }
+  if (!generic) function.type_parameters.clear();
+  if (generic && function.type_parameters.empty()) function.type_parameters.push_back({"T", 0, nullptr, nullptr});
+}
+
 // What a function object keeps of its signature beside its code.
 void read_signature(Session& session, Function& function, PyObject* object) {
   const py::Ref defaults = py::Ref::steal(PyObject_GetAttrString(object, "__defaults__"));
@@ -67,6 +80,7 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     if (options.function != nullptr && (kind == CodeKind::kFunction || kind == CodeKind::kLambda)) {
       read_signature(session, function, options.function);
     }
+    if (kind == CodeKind::kClass) guess_type_parameters(function);
     Printer printer(function.code.version, options.line_layout);
     if (kind == CodeKind::kComprehension) {
       printer.expression(function, lone_comprehension(session, function));

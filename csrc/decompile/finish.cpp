@@ -212,7 +212,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
     // What a statement uses was evaluated behind the statements before it.
     int32_t first = INT32_MAX;
     for (const Expr* value : {stmt->value, stmt->cause}) {
-      if (value != nullptr && value->last >= 0) first = std::min(first, value->first);
+      if (value != nullptr && value->last >= 0 && stmt->kind != StmtKind::kTypeAlias) first = std::min(first, value->first);
     }
     if (first < before) no_form("a value evaluated before a statement and used behind it");
     before = std::max(before, stmt->order);
@@ -254,6 +254,11 @@ void Structurer::finish(Stmts& body) {
       ++i;
       if (i < body.size() && stores_name(body[i], "__qualname__") && body[i]->value->kind == ExprKind::kConst) ++i;
       if (code_.version >= 313 && i < body.size() && stores_name(body[i], "__firstlineno__")) ++i;
+      if (i < body.size() && stores_name(body[i], "__type_params__") && body[i]->value->kind == ExprKind::kName &&
+          body[i]->value->text == ".type_params") {
+        ++i;
+      }
+      if (i < body.size() && stores_name(body[i], "__classdict__") && body[i]->value->kind == ExprKind::kOther) ++i;
     }
     if (i < body.size() && stores_name(body[i], "__doc__") && body[i]->value->kind == ExprKind::kConst &&
         PyUnicode_Check(body[i]->value->object)) {
@@ -262,6 +267,9 @@ void Structurer::finish(Stmts& body) {
     }
     for (; i < body.size(); ++i) {
       Stmt* stmt = body[i];
+      if (stores_name(stmt, "__classdictcell__") && (stmt->value->kind == ExprKind::kClosure || stmt->value->text == "__classdict__")) {
+        continue;
+      }
       if (kind_ == CodeKind::kClass && code_.version >= 313 && i + 2 >= body.size() && stores_name(stmt, "__static_attributes__")) continue;
       if (kind_ == CodeKind::kClass && i + 1 == body.size()) {
         // return __class__'s cell, which it stores for type.__new__.
@@ -362,6 +370,10 @@ void Structurer::run() {
     body = std::move(loops);
     tidy(body, false, 0);
     declare_names();
+    function_.body = std::move(body);
+    return;
+  }
+  if (is_type_scope(function_.name)) {
     function_.body = std::move(body);
     return;
   }

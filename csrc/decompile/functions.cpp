@@ -59,6 +59,8 @@ void Structurer::set_annotations(Function* function, Expr* annotations) {
   }
 }
 
+bool Structurer::tuple_of(Expr* tuple, Exprs* out) { return tuple_items(arena_, tuple, out); }
+
 void Structurer::keyword_defaults(Function* function, const Expr* values) {
   if (values->kind != ExprKind::kDict) no_form("defaults of an unknown form");
   for (size_t i = 0; i + 1 < values->items.size(); i += 2) {
@@ -110,11 +112,13 @@ void Structurer::make_function(Node& node, const Instruction& in) {
     PyErr_Clear();
     no_form("a nested code object that cannot be decoded");
   }
-  if (defaults != nullptr) {
+  // In a scope of type parameters defaults are its own arguments.
+  const auto handed_in = [](const Expr* value) { return value->kind == ExprKind::kName && value->text[0] == '.'; };
+  if (defaults != nullptr && !handed_in(defaults)) {
     if (!tuple_items(arena_, defaults, &function->defaults)) no_form("defaults of an unknown form");
     place_folded(node, defaults, function->defaults);
   }
-  if (keyword_values != nullptr) keyword_defaults(function, keyword_values);
+  if (keyword_values != nullptr && !handed_in(keyword_values)) keyword_defaults(function, keyword_values);
   if (annotations != nullptr) set_annotations(function, annotations);
   decompile_function(session_, *function, kind_of(function->code));
   if (kind_of(function->code) == CodeKind::kComprehension) take_declarations(*function);
@@ -308,6 +312,10 @@ void Structurer::call(Node& node, const Instruction& in, size_t n_args, PyObject
     push(node, combine(ExprKind::kDecorated, in, {callable, args[0]}));
     return;
   }
+  if (callable->kind == ExprKind::kFunction && is_type_scope(callable->function->name)) {
+    push(node, call_type_scope(callable, args, in));
+    return;
+  }
   args.insert(args.begin(), callable);
   push(node, finish_call(combine(ExprKind::kCall, in, std::move(args)), in));
 }
@@ -407,11 +415,12 @@ bool Structurer::execute_calls(Node& node, const Instruction& in) {
       Expr* function = pop_raw(node);
       Expr* value = pop(node);
       if (function->kind != ExprKind::kFunction) no_form("an attribute of what is no function");
-      if (in.arg == 1) {
+      const bool handed_in = value->kind == ExprKind::kName && value->text[0] == '.';
+      if (in.arg == 1 && !handed_in) {
         if (!tuple_items(arena_, value, &function->function->defaults)) no_form("defaults of an unknown form");
         place_folded(node, value, function->function->defaults);
       }
-      if (in.arg == 2) keyword_defaults(function->function, value);
+      if (in.arg == 2 && !handed_in) keyword_defaults(function->function, value);
       if (in.arg == 4) set_annotations(function->function, value);
       add_to_signature(*function->function);
       if (value->first < function->first) function->first = value->first;

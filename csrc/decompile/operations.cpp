@@ -78,6 +78,7 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
 }
 
 bool Structurer::store_special(Node& node, Expr* target, Expr* value, const Instruction& in) {
+  if (store_type_alias(node, target, value, in)) return true;
   switch (value->kind) {
     case ExprKind::kAugmented: {
       Expr* old = value->items[0];

@@ -468,8 +468,9 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
     if (!never_returns) {
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
-      // `return`, or the None of `return None`.
-      const bool own_place = (width == 6 || (width == 4 && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
+      // `return`, or the None of `return None`. A `pass` is as wide, but stands where statements do.
+      const bool indented = in.op == Op::RETURN_CONST && p.column % 4 == 0;
+      const bool own_place = (width == 6 || (width == 4 && !indented && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
       if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);

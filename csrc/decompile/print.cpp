@@ -507,6 +507,14 @@ void Printer::statement(const Stmt* stmt) {
         whole(stmt->cause, kPrecTest);
       }
       break;
+    case StmtKind::kTypeAlias:
+      place(stmt->at);
+      out_ += "type ";
+      expr(stmt->targets[0], kPrecAtom);
+      type_parameters(*stmt->function);
+      out_ += " = ";
+      whole(stmt->value, kPrecTest);
+      break;
     case StmtKind::kBreak:
       place(stmt->at);
       out_ += "break";

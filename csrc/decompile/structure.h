@@ -114,6 +114,12 @@ class Structurer {
   Expr* comprehension_of(Function* function, Expr* iterable, const Instruction& in);
   Expr* comprehension_from(Stmts* body, CompKind kind, Expr* iterable, const Instruction& in);
   bool inlined_comprehension(Node& node);
+  // type_parameters.cpp
+  bool execute_types(Node& node, const Instruction& in);
+  void type_parameters(const Expr* tuple, std::vector<TypeParameter>* out);
+  Expr* call_type_scope(const Expr* scope, const Exprs& args, const Instruction& in);
+  bool store_type_alias(Node& node, Expr* target, Expr* value, const Instruction& in);
+  bool tuple_of(Expr* tuple, Exprs* out);
   void set_annotations(Function* function, Expr* annotations);
   void place_folded(Node& node, const Expr* tuple, Exprs& items);
   void keyword_defaults(Function* function, const Expr* values);
@@ -266,6 +272,7 @@ bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
 void decompile_function(Session& session, Function& function, CodeKind kind);
 void add_to_signature(Function& function);
+bool is_type_scope(const std::string& name);
 CodeKind kind_of(const bytecode::Code& code);
 Expr* lone_comprehension(Session& session, Function& function);
 std::string utf8(PyObject* text);

@@ -69,7 +69,7 @@ def _with_context(tree: ast.Module, request: Request) -> ast.Module:
     body: List[ast.stmt] = tree.body
     if request.stands_in_function:
         around: Any = ast.parse(("async " if request.waits else "") + "def around():\n    pass").body[0]
-        names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars]
+        names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars if name.isidentifier()]
         around.body = [ast.Assign(names, ast.Constant(None)), *body] if names else body
         body = [around]
     if request.imports:

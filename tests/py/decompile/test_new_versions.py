@@ -1,0 +1,149 @@
+"""Programs of 3.11 to 3.13 that come back as they were written, and compile to identical code: type parameters, defaults that 3.13 adds
+behind MAKE_FUNCTION, and what newer compilers copy and turn around."""
+
+import textwrap
+
+import pellucid._bytecode as bytecode
+import pytest
+
+from pellucid import _grading, _interpreters, _recompile
+
+PROGRAMS = {
+    "type parameters of functions": (
+        312,
+        """
+        def f[T: int, *Ts, **P](x: T = 3, *, k: P = []) -> T:
+            return x
+        """,
+    ),
+    "type parameters of classes": (
+        312,
+        """
+        @dec
+        class C[T, U: (int, str)](Base[int], metaclass=M):
+            z: T = 1
+
+            def g(self, y: T):
+                return y
+
+            def h[V](self, y: V) -> T:
+                return y
+        """,
+    ),
+    "type aliases": (
+        312,
+        """
+        type A[K: int] = dict[K, int]
+        type B = int | str
+        """,
+    ),
+    "defaults of type parameters": (
+        313,
+        """
+        def f[T = int, *Ts = *tuple[int, ...], **P = [str]](x: T):
+            pass
+
+
+        class C[T: int = bool]:
+            pass
+
+
+        type A[T = str] = list[T]
+        """,
+    ),
+    "defaults and annotations of inner functions": (
+        311,
+        """
+        def f(a):
+            def inner(b: int, c=(1, 2), *, d=a) -> str:
+                return a, b, c, d
+            return inner, lambda e=a: e
+        """,
+    ),
+    "conditions that lead back": (
+        311,
+        """
+        def f(self):
+            with self.guard():
+                for key, value in self.items():
+                    if value is not None:
+                        yield key
+            while self.head and self.tail:
+                try:
+                    self.pop()
+                except KeyError:
+                    break
+        """,
+    ),
+    "ways out of nested handlers": (
+        311,
+        """
+        def f(a):
+            with a.b():
+                try:
+                    a()
+                except ValueError:
+                    try:
+                        a(2)
+                    except OSError as e:
+                        pass
+                a(3)
+            return 4
+        """,
+    ),
+    "a finally block that ends in several ways": (
+        311,
+        """
+        def f(a, b):
+            try:
+                while True:
+                    if a:
+                        break
+                    b()
+                return a
+            finally:
+                if a > 0:
+                    b(a)
+        """,
+    ),
+    "a class body that ends in several ways": (
+        311,
+        """
+        class C:
+            if a < b:
+                x = 1
+            else:
+                def x(self):
+                    self.y = super().x()
+        """,
+    ),
+    "several values at once": (
+        311,
+        """
+        def f(a, b, c):
+            a, b, c = c.x, b.x, a.x
+            a, b = b, a
+            return a, b, c
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("version", [311, 312, 313])
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_comes_back_identical(title, version):
+    since, program = PROGRAMS[title]
+    python = _interpreters.find(version)
+    if version < since:
+        pytest.skip(f"needs Python {_interpreters.version_name(since)}")
+    if python is None:
+        pytest.skip(f"no Python {_interpreters.version_name(version)} is found")
+    program = textwrap.dedent(program).lstrip()
+    compiler = _grading.Compiler(version, python)
+    try:
+        [original] = compiler.compile([_recompile.Request(program, "", 0)])
+        source, reason, _, _ = bytecode.decompile_structured(original)
+        assert source == program, reason
+        assert _grading.check(compiler, [(original, source)]) == [(_grading.IDENTICAL, "")]
+    finally:
+        compiler.close()
