@@ -9,7 +9,7 @@ import roundtrip
 
 FOUND, SKIPPED = find_pythons.find()
 FILES = r"/(json|collections|email|concurrent/futures)/|/(dataclasses|inspect|argparse|tarfile|typing|contextlib|_pydecimal)\.py$"
-FEWEST_IDENTICAL = 60  # per cent of functions
+FEWEST_IDENTICAL = 95  # per cent of functions
 
 
 @pytest.mark.skipif("PELLUCID_SANITIZED" in os.environ, reason="other processes are not what sanitizers look at here")
