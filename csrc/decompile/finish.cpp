@@ -240,8 +240,29 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
   body = std::move(out);
 }
 
+// A generator whose every `yield` is dead code has none left, but was one.
+void Structurer::keep_generator(Stmts& body) {
+  constexpr int kGenerator = 0x20, kAsyncGenerator = 0x200;
+  if (code_.version < 311 || (code_.flags & (kGenerator | kAsyncGenerator)) == 0) return;
+  const bool async = (code_.flags & kAsyncGenerator) != 0;
+  for (const Instruction& in : flow_.ins) {
+    if (in.op == Op::YIELD_VALUE || (!async && (in.op == Op::YIELD_FROM || in.op == Op::SEND))) return;
+  }
+  static const Instruction kNowhere;
+  if (body.empty() || (body.back()->kind != StmtKind::kReturn && body.back()->kind != StmtKind::kRaise)) {
+    Stmt* leaves = arena_.stmt(StmtKind::kReturn);
+    leaves->at = &kNowhere;
+    body.push_back(leaves);
+  }
+  Stmt* made = arena_.stmt(StmtKind::kExpression);
+  made->at = &kNowhere;
+  made->value = make(ExprKind::kYield, kNowhere);
+  body.push_back(made);
+}
+
 void Structurer::finish(Stmts& body) {
   tidy(body, true, 0);
+  if (kind_ == CodeKind::kFunction) keep_generator(body);
   if (naming_) settle_names(body);
   if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {
     function_.docstring = code_.consts[0].get();

@@ -230,6 +230,7 @@ class Structurer {
 
   // finish.cpp: what can be said only when the whole is known.
   void finish(Stmts& body);
+  void keep_generator(Stmts& body);
   void tidy(Stmts& body, bool tail, int32_t before);
   void signature();
   void declare_names();

@@ -117,6 +117,20 @@ PROGRAMS = {
                     self.y = super().x()
         """,
     ),
+    "generators that never yield": (
+        311,
+        """
+        def f(a):
+            a()
+            return
+            yield
+
+
+        async def g(a):
+            raise a
+            yield
+        """,
+    ),
     "several values at once": (
         311,
         """
