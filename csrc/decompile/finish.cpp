@@ -440,7 +440,7 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   const int depth = session.depth;
   try {
     attempt(false);
-  } catch (const NoForm&) {
+  } catch (const NoForm& first) {
     if (session.hopeless) throw;
     session.depth = depth;
     Function fresh;
@@ -454,7 +454,7 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
       attempt(true);
     } catch (const NoForm&) {
       session.hopeless = true;
-      throw;
+      throw NoForm{first.reason};
     }
   }
 }
