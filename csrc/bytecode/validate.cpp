@@ -55,6 +55,15 @@ std::string check_one(const Code& code, const Tables& tables, size_t index) {
     const size_t slot = effects.slots[e].slot;
     std::string problem = range(slot, code.localsplus_names.size(), "local");
     if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+// Whether what is used through a cell is one. Compilers leave code that nothing reaches as it was, while its variables change their kind.
+std::string check_cells(const Code& code, const Tables& tables, size_t index) {
+  const SlotEffects effects = slot_effects(tables, code.instructions[index].op, code.instructions[index].arg);
+  for (int e = 0; e < effects.count; ++e) {
+    const size_t slot = effects.slots[e].slot;
     const LocalKind kind = code.localsplus_kinds[slot];
     // From 3.12 on a comprehension's cell may stand in for a free variable of the same name.
     const bool may_be_cell = kind == LocalKind::kCell || kind == LocalKind::kLocalCell || (kind == LocalKind::kFree && code.version >= 312);
@@ -65,10 +74,10 @@ std::string check_one(const Code& code, const Tables& tables, size_t index) {
       return at(code, index) + ": " + slot_name(code, slot) + " is neither a cell nor a free variable";
     }
   }
-  if (instruction.op == Op::COPY_FREE_VARS) {
+  if (code.instructions[index].op == Op::COPY_FREE_VARS) {
     size_t frees = 0;
     for (const LocalKind kind : code.localsplus_kinds) frees += kind == LocalKind::kFree;
-    if (frees != instruction.arg) return at(code, index) + ": there are " + std::to_string(frees) + " free variables";
+    if (frees != code.instructions[index].arg) return at(code, index) + ": there are " + std::to_string(frees) + " free variables";
   }
   return "";
 }
@@ -237,8 +246,13 @@ std::string validate(const Code& code) {
   std::string problem = check_rows(code);
   if (!problem.empty()) return problem;
   const Cfg cfg = build_cfg(code);
-  problem = compute_stack_depths(code, cfg).problem;
-  if (!problem.empty()) return problem;
+  const StackDepths depths = compute_stack_depths(code, cfg);
+  if (!depths.problem.empty()) return depths.problem;
+  for (size_t i = 0; i < code.instructions.size(); ++i) {
+    if (depths.before[i] < 0) continue;
+    problem = check_cells(code, *tables, i);
+    if (!problem.empty()) return problem;
+  }
   return Bindings(code, cfg).run();
 }
 

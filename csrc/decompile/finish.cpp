@@ -441,7 +441,11 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   try {
     attempt(false);
   } catch (const NoForm& first) {
-    if (session.hopeless) throw;
+    // Where exceptions are handled the check does not follow values.
+    if (session.hopeless || !function.code.rows.empty()) {
+      session.hopeless = true;
+      throw;
+    }
     session.depth = depth;
     Function fresh;
     fresh.code = std::move(function.code);

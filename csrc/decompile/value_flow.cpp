@@ -150,7 +150,8 @@ class Side {
       PyErr_Clear();
       throw CannotTell{"no memory"};
     }
-    for (size_t i = 0; i < parts.size(); ++i) PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), Py_NewRef(value(parts[i]).object));
+    for (size_t i = 0; i < parts.size(); ++i)
+      PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), py::Ref::share(value(parts[i]).object).release());
     kept_.push_back(std::move(made));
     return add({Value::kConst, Op::NOP, 0, kept_.back().get(), {}});
   }
@@ -289,6 +290,27 @@ class Side {
         made.results = 1;
         return true;
       }
+      case Op::BUILD_MAP: {
+        std::vector<int> entries = pop_many(state, size_t{arg} * 2), keys;
+        for (size_t i = 0; i < entries.size(); i += 2) keys.push_back(entries[i]);
+        made.results = 1;
+        made.number = arg;
+        const bool constant_keys = std::all_of(keys.begin(), keys.end(), [&](int key) { return value(key).kind == Value::kConst; });
+        if (!constant_keys || arg == 0) {
+          made.operands = std::move(entries);
+          return true;
+        }
+        made.op = Op::BUILD_CONST_KEY_MAP;  // as the compiler writes more than one
+        made.object = value(tuple(std::move(keys))).object;
+        for (size_t i = 1; i < entries.size(); i += 2) made.operands.push_back(entries[i]);
+        return true;
+      }
+      case Op::BUILD_CONST_KEY_MAP:
+        made.object = value(pop(state)).object;
+        made.operands = pop_many(state, arg);
+        made.number = arg;
+        made.results = 1;
+        return true;
       case Op::CALL_FUNCTION_EX: {
         made.operands = pop_many(state, (arg & 1) != 0 ? 2 : 1);
         const int above = pop(state), below = pop(state);

@@ -5,6 +5,8 @@
 
 #include "py/ref.h"
 
+#include <frameobject.h>  // behind Python.h
+
 namespace pellucid::symbolic_python {
 
 namespace {

@@ -124,6 +124,11 @@ CASES = {
         + [instruction("RETURN_VALUE"), instruction("RETURN_VALUE")],
         "_v0 = log(1)\n_v1 = log(2)\nif a:\n    return _v0\nreturn _v1",
     ),
+    "a dictionary with constant keys": (
+        [instruction("LOAD_CONST", CONSTS[1]), *call(1), instruction("LOAD_CONST", CONSTS[2]), *call(2), instruction("BUILD_MAP", 2)]
+        + [*call(1), instruction("SWAP", 2), instruction("BUILD_TUPLE", 2), instruction("RETURN_VALUE")],
+        "_v0 = {1: log(1), 2: log(2)}\nreturn log(1), _v0",
+    ),
     "what nobody wants is evaluated all the same": (
         [*call(1), instruction("BUILD_LIST", 0), *call(2), instruction("RETURN_VALUE")],
         "log(1)\nreturn log(2)",
