@@ -178,6 +178,36 @@ def test_what_meets_from_two_paths_has_no_name():
     assert check(assembled(instructions)).grade in ("equal flow", "block form")
 
 
+def test_unreached_code_may_be_anything():
+    """What a resume function keeps of the original's beginning: its variables are of another kind now."""
+    k = log = None
+
+    def base(a, b):
+        return k, log
+
+    decoded = bytecode.decode(base.__code__)
+    slot = decoded.instructions[2].arg
+    jump = [instruction("JUMP_FORWARD", 0, 5), instruction("MAKE_CELL", slot), instruction("COPY_FREE_VARS", 7)]
+    rest = decoded.instructions[2:]
+    decoded.instructions = decoded.instructions[:2] + jump + rest
+    assert bytecode.validate(decoded) == ""
+    found = pellucid.decompile(bytecode.assemble(decoded), check=True)
+    assert "return k, log" in found.source
+
+
+def test_values_that_wait_across_a_handler_keep_their_place():
+    """Nothing follows values there, so there are no names: what is called in which order shows in the form that needs none."""
+    decoded = bytecode.decode(base.__code__)
+    body = [*call(1), instruction("NOP"), *call(2), instruction("POP_TOP"), *call(1), instruction("POP_TOP"), instruction("RETURN_VALUE")]
+    handler = [instruction("PUSH_EXC_INFO"), *call(1), instruction("POP_TOP"), instruction("RERAISE", 0)]
+    cleanup = [instruction("COPY", 3), instruction("POP_EXCEPT"), instruction("RERAISE", 1)]
+    decoded.instructions = [instruction("RESUME"), *body, *handler, *cleanup]
+    first = 1 + len(body)
+    decoded.rows = [(5, 11, first, 1, False), (first, first + len(handler), first + len(handler), 2, True)]
+    assert bytecode.validate(decoded) == ""
+    check(bytecode.assemble(decoded))
+
+
 class Programs:
     """Random instructions that keep the stack as they should."""
 
