@@ -56,6 +56,13 @@ inline void retire(const std::shared_ptr<GuardedCode>& entry) {
 
 enum class State : uint8_t { kCapture, kSkip, kLimit };  // kSkip: never looked at again; kLimit: hits go on, no new captures
 
+// Which entry to try for what an argument shows: the argument whose feature tells most entries apart. Made when entries come or go.
+struct EntryIndex {
+  uint32_t local = 0;
+  guard::Feature::Kind kind = guard::Feature::kInt;
+  std::unordered_map<uint64_t, uint32_t> entry_of;  // empty: there is none
+};
+
 struct CodeCache {  // of one (region, code object)
   Region* region = nullptr;
   py::Ref code;
@@ -63,6 +70,7 @@ struct CodeCache {  // of one (region, code object)
   std::string skip_reason;
   std::vector<std::shared_ptr<GuardedCode>> entries;
   uint32_t most_recent = 0;
+  EntryIndex index;
   uint64_t added = 0;      // entries so far
   uint32_t capturing = 0;  // threads that are making an entry now
 };

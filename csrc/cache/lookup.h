@@ -4,7 +4,8 @@
 
 namespace pellucid::cache {
 
-// The entry whose guards hold, tried in this order: what followed the last hit the last time, the last hit, then all others.
+// The entry whose guards hold, tried in this order: what followed the last hit the last time; where there are many, the one that expects
+// what a certain argument shows; the last hit; then all others.
 // kHit and kError (an exception that names the guard is set) give `found`. Nothing is freed here: entries whose objects died are
 // passed over until drop_invalid. Runs no Python code unless a guard does.
 guard::Verdict find(CodeCache& cache, const guard::FrameView& frame, GuardedCode*& found) noexcept;

@@ -154,15 +154,22 @@ Lookup find_in_instance(PyObject* object, Key& key, Equal equal, PyObject** valu
 }
 
 // An exact int with this value; reads the digits.
-inline bool is_int(PyObject* object, int64_t value) {
-  if (!PyLong_CheckExact(object)) return false;
+// Of an int that fits; 0 for anything else.
+inline int64_t int_value(PyObject* object) {
+  if (!PyLong_CheckExact(object)) return 0;
   Py_ssize_t size = Py_SIZE(object);
   if (size >= -1 && size <= 1) {
     int64_t digit = size == 0 ? 0 : static_cast<int64_t>(reinterpret_cast<PyLongObject*>(object)->ob_digit[0]);
-    return size * digit == value;
+    return size * digit;
   }
   int overflow = 0;
-  return PyLong_AsLongLongAndOverflow(object, &overflow) == value && overflow == 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0 ? value : 0;
+}
+
+inline bool is_int(PyObject* object, int64_t value) {
+  if (!PyLong_CheckExact(object) || int_value(object) != value) return false;
+  return value != 0 || Py_SIZE(object) == 0;  // 0 stands for what does not fit too
 }
 
 // An OrderedDict's own order, which move_to_end changes without touching the dictionary below. No header of CPython shows this layout:

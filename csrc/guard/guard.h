@@ -77,6 +77,14 @@ struct InputRun {
   bool local;
 };
 
+// What a program expects of one argument, as a number: programs that expect different numbers cannot both hold.
+struct Feature {
+  enum Kind : uint8_t { kInt, kType, kIdentity, kTensor };  // its value, class, address; dtype, device and sizes
+  uint32_t local;
+  Kind kind;
+  uint64_t key;
+};
+
 class GuardProgram {
  public:
   // `block`: sources of graph inputs that are read through identity-guarded objects only (parameters, buffers): the program verifies
@@ -86,6 +94,9 @@ class GuardProgram {
                                                std::shared_ptr<source::Arena> arena, const FrameView& frame,
                                                const std::vector<const source::Source*>& inputs = {});
   virtual ~GuardProgram() = default;
+  // Without looking further than at arguments; and what a frame has to show there. Equal numbers promise nothing.
+  virtual std::vector<Feature> features() const { return {}; }
+  virtual uint64_t feature_of(const FrameView&, uint32_t /*local*/, Feature::Kind) const noexcept { return 0; }
   virtual Verdict check(const FrameView& frame) noexcept = 0;  // the hot path: no allocation, borrowed references only
   virtual bool valid() const = 0;                              // false once a weakly held object was freed
   virtual PyObject* const* block() const = 0;                  // block inputs as verified by the last hit (borrowed)

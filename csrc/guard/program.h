@@ -172,6 +172,8 @@ using TextValues = std::vector<TextValue>;
 class Program final : public GuardProgram {
  public:
   Verdict check(const FrameView& frame) noexcept override;
+  std::vector<Feature> features() const override;
+  uint64_t feature_of(const FrameView& frame, uint32_t local, Feature::Kind kind) const noexcept override;
   bool valid() const override { return holds_.valid(); }
   int traverse(visitproc visit, void* arg) const override;
   size_t bytes() const override;

@@ -391,6 +391,24 @@ bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, siz
   return g_words.match(objects, specs, count, tangents);
 }
 
+namespace {
+
+uint64_t dims_key(uint64_t meta, const int64_t* sizes, size_t rank) {
+  uint64_t key = meta ^ rank;
+  for (size_t i = 0; i < rank; i++) key = (key ^ static_cast<uint64_t>(sizes[i])) * 0x9E3779B97F4A7C15ull;
+  return key;
+}
+
+}  // namespace
+
+uint64_t tensor_key(const TensorSpec& spec) noexcept { return dims_key(spec.meta, spec.sizes(), spec.rank); }
+
+uint64_t tensor_key(PyObject* object) noexcept {
+  if (!g_use_raw || !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(THPVariableClass))) return 0;
+  const Peek* p = Peek::of(impl_of(object));
+  return p->custom_policy() ? 0 : dims_key(p->meta_word() & g_meta_mask, p->sizes_data(), p->rank());
+}
+
 std::string tensor_difference(PyObject* object, const TensorSpec& spec) {
   if (Py_TYPE(object) != spec.type) return std::string("class ") + Py_TYPE(object)->tp_name + " instead of " + spec.type->tp_name;
   const c10::TensorImpl* impl = impl_of(object);

@@ -55,6 +55,10 @@ enum class Tangents : uint8_t { kPossible, kNone };  // none: no forward-AD leve
 bool tensors_match(PyObject* const* objects, const TensorSpec* const* specs, size_t count,
                    Tangents tangents = Tangents::kPossible) noexcept;
 
+// Dtype, device and sizes as a number: of what is expected, and of any object (0: no tensor, or its sizes can't be read here).
+uint64_t tensor_key(const TensorSpec& spec) noexcept;
+uint64_t tensor_key(PyObject* object) noexcept;
+
 // The first difference as "size (2, 3) instead of (4, 3)"; empty if it matches.
 std::string tensor_difference(PyObject* object, const TensorSpec& spec);
 

@@ -17,6 +17,13 @@ class Numbered final : public guard::GuardProgram {
     if (!alive) return guard::Verdict::kMiss;
     return *answer_ == -1 ? guard::Verdict::kError : *answer_ == number_ ? guard::Verdict::kHit : guard::Verdict::kMiss;
   }
+  std::vector<guard::Feature> features() const override {
+    return {{0, guard::Feature::kType, 7}, {1, guard::Feature::kInt, static_cast<uint64_t>(number_ / same)}};
+  }
+  uint64_t feature_of(const guard::FrameView&, uint32_t local, guard::Feature::Kind) const noexcept override {
+    return local == 1 && *answer_ >= 0 ? static_cast<uint64_t>(*answer_ / same) : 7;
+  }
+  static inline int same = 1;  // so many in a row expect the same of the argument
   bool valid() const override { return alive; }
   PyObject* const* block() const override { return nullptr; }
   size_t block_size() const override { return 0; }
@@ -74,6 +81,39 @@ TEST_F(LookupTest, RoundRobinIsPredicted) {
     for (int i = 0; i < 8; i++) checks_for(i);
   }
   for (int i = 0; i < 8; i++) EXPECT_EQ(checks_for(i), 1) << i;
+}
+
+TEST_F(LookupTest, AnyOrderIsFoundByWhatAnArgumentShows) {
+  add_entries(32);
+  unsigned number = 1;
+  for (int i = 0; i < 200; i++) {
+    number = number * 1664525 + 1013904223;
+    EXPECT_LE(checks_for(static_cast<int>(number >> 8 & 31)), 2);
+  }
+  program(9).alive = false;
+  EXPECT_EQ(drop_invalid(cache), 1u);
+  for (int i : {30, 3, 17, 8, 10}) {
+    answer = i;
+    g_checks = 0;
+    GuardedCode* found = nullptr;
+    EXPECT_EQ(find(cache, {}, found), guard::Verdict::kHit);
+    EXPECT_LE(g_checks, 2);
+  }
+}
+
+TEST_F(LookupTest, EntriesThatShowTheSameAreStillFound) {
+  Numbered::same = 4;
+  add_entries(32);
+  for (int i = 0; i < 32; i++) checks_for(i * 13 % 32);
+  Numbered::same = 1;
+}
+
+TEST_F(LookupTest, FewEntriesHaveNoIndex) {
+  add_entries(3);
+  EXPECT_TRUE(cache.index.entry_of.empty());
+  add_entries(1);
+  EXPECT_EQ(cache.index.entry_of.size(), 4u);
+  EXPECT_EQ(cache.index.local, 1u);
 }
 
 TEST_F(LookupTest, EveryEntryIsTriedOnce) {

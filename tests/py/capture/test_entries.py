@@ -673,3 +673,38 @@ def test_generators_and_coroutines_just_run():
     wrapper, recorder = optimized(uses)
     for _ in range(2):
         assert str(wrapper(x)) == str(uses(x))
+
+
+# ---- many entries
+
+
+class Odd(int): ...
+
+
+def doubled(x, what):
+    return x * 2, what
+
+
+MANY = {
+    "ints": lambda: [(torch.ones(2), number) for number in (0, 1, -1, 2**40, 2**62, 7, 2**29, -(2**31))],
+    "types": lambda: [(torch.ones(2), value) for value in (None, True, "a", 1.5, (1,), [], {}, Odd(3))],
+    "sizes": lambda: [(torch.ones(size), 1) for size in ((2,), (3,), (2, 3), (3, 2), (1,), (0,), (), (2, 3, 4), (2, 1, 2, 1, 2, 1))],
+    "dtypes": lambda: [(torch.ones(2, dtype=d), 1) for d in (torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64)],
+    "layouts": lambda: [(t, 1) for t in (torch.ones(4, 4), torch.ones(4, 4).t(), torch.ones(8, 8)[::2, ::2], torch.ones(4, 8)[:, :4])],
+    "objects": lambda: [(torch.ones(2), value) for value in (len, abs, torch.add, torch.mul, print, min)],
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_many_entries_are_found_in_any_order(kind):
+    calls = MANY[kind]()
+    captured, recorder = optimized(doubled, dynamic=False)
+    order = list(range(len(calls)))
+    graphs = []
+    for round_ in range(4):
+        for i in order[round_ % len(calls) :] + order[: round_ % len(calls)]:
+            result, expected = captured(*calls[i]), doubled(*calls[i])
+            assert torch.equal(result[0], expected[0]) and result[1] == expected[1] and type(result[1]) is type(expected[1])
+        order = order[::-2] + order[-2::-2]
+        graphs.append(len(recorder.graphs))
+    assert len(set(graphs)) == 1 and graphs[0] <= len(calls)
