@@ -258,13 +258,20 @@ void take_geometry(sym_rules::Call& call, const Geometry& geometry, const at::Te
   original.unsafeGetTensorImpl()->set_sizes_and_strides(to_sym_ints(geometry.sizes), to_sym_ints(strides), to_sym_int(offset));
 }
 
-// Replaces a result at the hints. False: the rule does not say enough about it.
-bool replace_result(sym_rules::Call& call, const Geometry& geometry, const AtHints& at_hints, at::Tensor& result) {
+// Replaces a result at the hints. `is_argument`: it is one that had no symbols, and was written to as it is. False: the rule does not say
+// enough about it.
+bool replace_result(sym_rules::Call& call, const Geometry& geometry, const AtHints& at_hints, bool is_argument, at::Tensor& result) {
   if (!result.defined()) return true;
   check_at_hints(call.op(), geometry.sizes, result.sizes(), "sizes");
   if (at::Tensor original = at_hints.original_of(result); original.defined()) {
     if (geometry.strides) take_geometry(call, geometry, result, original);
     result = std::move(original);
+    return true;
+  }
+  if (is_argument) {  // it can't take on symbols: what it was given becomes constant, by guards
+    for (const c10::SymInt& size : to_sym_ints(geometry.sizes)) size.guard_int(__FILE__, __LINE__);
+    for (const c10::SymInt& stride : to_sym_ints(geometry.strides.value_or(Exprs{}))) stride.guard_int(__FILE__, __LINE__);
+    if (geometry.offset != nullptr) to_sym_int(geometry.offset).guard_int(__FILE__, __LINE__);
     return true;
   }
   const at::Tensor base = at_hints.storage_original_of(result);
@@ -323,7 +330,9 @@ bool run_at_hints(const c10::OperatorHandle& op, Stack* stack, size_t base) {
     TORCH_CHECK(geometries.size() == results.size(), "the symbolic shape rule of ", op.operator_name(), " gives ", geometries.size(),
                 " results, not ", results.size());
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!raising([&] { return replace_result(call, geometries[i], at_hints, results[i]); })) return false;
+      const auto is_result = [&](const c10::IValue& value) { return value.isTensor() && value.toTensor().is_same(results[i]); };
+      const bool is_argument = results[i].defined() && std::any_of(arguments.begin(), arguments.end(), is_result);
+      if (!raising([&] { return replace_result(call, geometries[i], at_hints, is_argument, results[i]); })) return false;
     }
   }
   stack->resize(base);

@@ -82,6 +82,22 @@ def test_views_lie_in_their_bases_storage_and_in_place_results_are_their_argumen
     assert bool(y.storage_offset() == x.size(1)) and y.device == torch.device("cpu")
 
 
+GIVEN_A_SIZE = {
+    "resize_": lambda x, size: x.resize_(size, 0),
+    "as_strided_": lambda x, size: x.as_strided_((size, 0), (1, 1)),
+    "transpose_": lambda x, size: x.resize_(0, size).transpose_(0, 1),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_A_SIZE)
+def test_what_has_no_symbols_is_given_a_symbolic_size_as_a_constant(name):
+    symbols = Symbols()
+    size = symbols.size(3)
+    with _core.FakeScope():
+        result = calling.call(GIVEN_A_SIZE[name], symbols.fakes(torch.ones(0)), size)
+    assert tuple(result.shape) == (3, 0) and symbols.guards() == ["d3 == 3"]
+
+
 def test_autograd_works_on_symbolic_fakes():
     symbols = Symbols()
     x, w = symbols.fakes((torch.randn(5, 6), torch.randn(6, 7)))
