@@ -141,7 +141,10 @@ Plan plan_found(guard::Verdict verdict, cache::GuardedCode* entry, RegionObject*
   }
   if (cache->state != cache::State::kCapture) return Plan(Next::kAsWritten);
   Miss miss = capture_miss(region, function, locals, count);
-  return miss.next == Next::kRun ? run_entry(*miss.entry, function, target) : Plan(miss.next);
+  if (miss.next != Next::kRun) return Plan(miss.next);
+  Plan made = run_entry(*miss.entry, function, target);
+  miss.entry->retired = miss.entry;  // a reset during the capture may have left it to us alone
+  return made;
 }
 
 Plan plan(RegionObject* region, cache::CodeCache* cache, PyObject* function, PyObject* const* locals, Py_ssize_t count, Target target) {
