@@ -573,7 +573,7 @@ void Structurer::execute(Node& node, int index) {
     return;
   }
   if (execute_names(node, in) || execute_data(node, in) || execute_calls(node, in) || execute_control(node, in) ||
-      execute_match(node, in) || execute_types(node, in) || execute_old(node, in)) {
+      execute_types(node, in) || execute_old(node, in)) {
     return;
   }
   no_form(std::string("no rule for ") + bytecode::op_name(in.op));

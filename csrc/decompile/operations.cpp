@@ -556,6 +556,4 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
   }
 }
 
-bool Structurer::execute_match(Node&, const Instruction&) { return false; }
-
 }  // namespace pellucid::decompile

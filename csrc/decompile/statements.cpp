@@ -222,20 +222,17 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     out->push_back(made);
     return jump;
   }
-  bool skips = false;
   if (behind >= 0 && (jump == behind || flow_.resolve(jump) == flow_.resolve(behind))) {
     // No else, unless there stands a `continue`.
     Stmts otherwise;
     leave(jump, nullptr, behind, &otherwise, &else_falls);
     made->orelse = std::move(otherwise);
     if (made->orelse.empty() && has_empty_else(jump)) made->orelse.push_back(arena_.stmt(StmtKind::kPass));
-    skips = true;
   } else if (merge < 0 && !then_falls && !has_old_else(jump)) {
     follow = jump;
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);
   }
-  (void)skips;
   out->push_back(made);
   if (merge >= 0) {
     --barrier_[at(merge)];

@@ -104,7 +104,6 @@ class Structurer {
   bool execute_data(Node& node, const Instruction& in);   // displays, f-strings, unpacking
   bool execute_names(Node& node, const Instruction& in);  // loads, stores and deletes
   bool execute_calls(Node& node, const Instruction& in);
-  bool execute_match(Node& node, const Instruction& in);
   bool execute_control(Node& node, const Instruction& in);  // returns, exceptions, with, generators, imports
   void call(Node& node, const Instruction& in, size_t n_args, PyObject* keyword_names);
   void call_ex(Node& node, const Instruction& in, bool has_keywords);

@@ -70,10 +70,7 @@ class Side {
     split_pairs(code_);
     State state;
     state.locals.assign(code_.localsplus_names.size(), -1);
-    int arguments = code_.argcount + code_.kwonly;
-    constexpr int kVarArgs = 4, kVarKeywords = 8;
-    arguments += ((code_.flags & kVarArgs) != 0) + ((code_.flags & kVarKeywords) != 0);
-    for (int i = 0; i < arguments; ++i) state.locals[at(i)] = add({Value::kArgument, Op::NOP, i, nullptr, {}});
+    for (int i = 0; i < code_.n_arguments(); ++i) state.locals[at(i)] = add({Value::kArgument, Op::NOP, i, nullptr, {}});
     return state;
   }
 
@@ -451,8 +448,8 @@ class Walk {
         if (a.ends) break;
         if (a.branches) {
           State other_x = x, other_y = y;
-          follow(left_, x, a, true), follow(right_, y, b, true);
-          follow(left_, other_x, a, false), follow(right_, other_y, b, false);
+          follow(x, a, true), follow(y, b, true);
+          follow(other_x, a, false), follow(other_y, b, false);
           work.emplace_back(std::move(other_x), std::move(other_y));
           continue;
         }
@@ -528,7 +525,7 @@ class Walk {
     right_.finish(y, b, right);
   }
 
-  static void follow(Side&, State& state, const Operation& op, bool outcome) {
+  static void follow(State& state, const Operation& op, bool outcome) {
     state.pc = outcome ? op.if_true : op.if_false;
     if (op.keep == static_cast<int>(outcome)) state.stack.push_back(op.operands[0]);
   }

@@ -143,7 +143,7 @@ Plan plan_found(guard::Verdict verdict, cache::GuardedCode* entry, RegionObject*
   Miss miss = capture_miss(region, function, locals, count);
   if (miss.next != Next::kRun) return Plan(miss.next);
   Plan made = run_entry(*miss.entry, function, target);
-  miss.entry->retired = miss.entry;  // a reset during the capture may have left it to us alone
+  cache::retire(miss.entry);  // a reset during the capture may have left it to us alone
   return made;
 }
 
