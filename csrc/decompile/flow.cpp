@@ -36,6 +36,7 @@ class Builder {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
     merge_before_end(flow_, row_of_, depths_);
+    if (code_.version >= 312) merge_small_exits(flow_, row_of_, depths_);
     if (code_.version >= 311) {
       if (PyUnicode_CompareWithASCIIString(code_.name.get(), "<lambda>") != 0) merge_placeless_returns(flow_, row_of_, depths_);
       merge_exits(flow_, row_of_, depths_, leaders_);

@@ -80,6 +80,7 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
 void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
 void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
+void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);

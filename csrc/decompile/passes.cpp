@@ -158,6 +158,8 @@ bool walk_alike(const Flow& flow, int a, int b, int limit) {
   return true;
 }
 
+bool is_exit(Op op) { return op == Op::RETURN_VALUE || op == Op::RETURN_CONST || op == Op::RAISE_VARARGS || op == Op::RERAISE; }
+
 }  // namespace
 
 bool is_conditional(Op op) {
@@ -393,10 +395,10 @@ bool behind_return(const Flow& flow, int start, const Places& taken) {
         copied = k != i && calls_exit(k) && place_of(flow.ins[at(k)]) == place_of(in);
       }
     }
-    if (in.op != Op::NOP && in.op != Op::POP_EXCEPT) continue;
+    if ((in.op != Op::NOP || flow.hidden[at(i)] != 0) && in.op != Op::POP_EXCEPT) continue;
     const bytecode::Position& p = in.position;
     const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
-    if (in.op == Op::POP_EXCEPT && taken.count(place_of(in)) != 0) continue;
+    if (taken.count(place_of(in)) != 0) continue;
     if (width == 6 || width == 11 || (width == 4 && copied && in.op == Op::POP_EXCEPT && !at_pass(flow, i + 1))) return true;
   }
   return false;
@@ -521,6 +523,59 @@ void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vec
     }
     std::sort(longer.begin(), longer.end());
     tails = std::move(longer);
+  }
+}
+
+// From 3.12 on, where `return None` is one instruction, what stands before the end was copied with it: up to three instructions. More in
+// common is no such copy, but what leaves a with statement or a finally block.
+void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths) {
+  constexpr int kLongest = 3;
+  constexpr size_t kMostCompared = 16;  // time must stay linear
+  if (flow.end < 0) return;
+  std::vector<int> tails;  // instructions that only go on to the end
+  for (int i = static_cast<int>(flow.ins.size()); i-- > 0;) {
+    if (i == flow.end || (flow.ins[at(i)].op == Op::JUMP_ABSOLUTE && flow.ins[at(i)].target == flow.end)) tails.push_back(i);
+  }
+  std::set<std::tuple<int, int, int>> withs;  // places of with statements, and so of all that ends them
+  for (const Instruction& in : flow.ins) {
+    if (in.op == Op::BEFORE_WITH || in.op == Op::BEFORE_ASYNC_WITH) withs.insert(place_of(in));
+  }
+  const auto is_second = [&](int i) {
+    return i > 0 && flow.ins[at(i)].offset == flow.ins[at(i - 1)].offset;
+  };  // of a pair, without a place
+  const auto alike = [&](int p, int q) {
+    const Instruction &a = flow.ins[at(p)], &b = flow.ins[at(q)];
+    return same_step(a, b) || (a.op == b.op && a.arg == b.arg && (is_second(p) || is_second(q)));
+  };
+  const auto common = [&](int a, int b) {  // instructions in front that are alike
+    int length = 0;
+    while (length <= kLongest && a - length > 0 && b - length > 0) {
+      const int p = a - length - 1, q = b - length - 1;
+      const Instruction& in = flow.ins[at(p)];
+      if (in.target >= 0 || in.position.line < 0 || in.op == Op::NOP || is_exit(in.op) || !alike(p, q) || row_of[at(p)] != row_of[at(q)] ||
+          depths[at(p)] != depths[at(q)]) {
+        break;
+      }
+      ++length;
+    }
+    return length;
+  };
+  std::map<std::tuple<int, int, int>, std::vector<int>> kept;  // by the place of what stands in front, the last copy first
+  for (const int tail : tails) {
+    if (tail == 0 || withs.count(place_of(flow.ins[at(tail - 1)])) != 0) continue;
+    std::vector<int>& others = kept[place_of(flow.ins[at(tail - 1)])];
+    int longest = 0, other = -1;
+    for (const int candidate : others) {
+      const int length = common(candidate, tail);
+      if (length <= kLongest && length > longest) longest = length, other = candidate;
+    }
+    if (others.size() < kMostCompared) others.push_back(tail);
+    if (other < 0) continue;
+    Instruction& jump = flow.ins[at(tail - longest)];
+    jump.op = Op::JUMP_ABSOLUTE;
+    jump.target = other - longest;
+    jump.arg = 0;
+    jump.position = {};
   }
 }
 

@@ -131,6 +131,40 @@ PROGRAMS = {
             yield
         """,
     ),
+    "small exits are copied into branches": (
+        312,
+        """
+        def f(self, a, b):
+            if a == '0':
+                self.append(False)
+            elif a == '1':
+                self.append(True)
+            else:
+                raise TypeError('bad value')
+            self._value = 0
+
+
+        def g(self, a):
+            self.push('yes' if self.enabled else 'no')
+
+
+        def h(self, a):
+            self.tags = '' if a == 0 else 'l' + str(a)
+        """,
+    ),
+    "a loop ends a function, its test as wide as a return": (
+        311,
+        """
+        def f(loop):
+            while loop.x:
+                run(loop)
+
+
+        def g(self):
+            while self.traced:
+                self.untraced.append(self.traced.pop())
+        """,
+    ),
     "several values at once": (
         311,
         """
