@@ -32,6 +32,14 @@ Stmts without_nops(const Stmts& body) {
   return out;
 }
 
+// Of two places in the source, whether the first one begins before the second one.
+bool before(const bytecode::Position& a, const bytecode::Position& b) { return a.line != b.line ? a.line < b.line : a.column < b.column; }
+
+bool covers(const bytecode::Position& outer, const bytecode::Position& inner) {
+  const bool ends = inner.line != outer.end_line ? inner.line < outer.end_line : inner.column < outer.end_column;
+  return !before(inner, outer) && ends;
+}
+
 }  // namespace
 
 // Where a block stands deeper in the tree of regions than `from`: the outermost region it enters.
@@ -108,6 +116,46 @@ int Structurer::statement_column(int block) const {
     line = line < 0 ? p.line : std::min(line, p.line);
   }
   return column;
+}
+
+// The places of a statement's except clauses, which from 3.11 on the test for each one has.
+std::vector<bytecode::Position> Structurer::clause_places(int region) const {
+  std::vector<bytecode::Position> places;
+  if (code_.version < 311) return places;
+  const auto n = static_cast<int>(flow_.ins.size());
+  int i = flow_.blocks[at(flow_.regions[at(region)].handler)].start;
+  while (i >= 0 && i < n) {
+    while (i < n && (flow_.ins[at(i)].op == Op::NOP || flow_.ins[at(i)].op == Op::PUSH_EXC_INFO)) ++i;
+    if (i >= n || flow_.ins[at(i)].op == Op::RERAISE) break;
+    bool last = flow_.ins[at(i)].op == Op::POP_TOP;  // `except:`
+    while (!last && i < n && flow_.ins[at(i)].op != Op::CHECK_EXC_MATCH) ++i;
+    if (i >= n || flow_.ins[at(i)].position.line <= 0 || flow_.ins[at(i)].position.column < 0) break;
+    if (!places.empty() && !before(places.back(), flow_.ins[at(i)].position)) break;
+    places.push_back(flow_.ins[at(i)].position);
+    if (last) break;
+    i = i + 1 < n ? flow_.ins[at(i + 1)].target : -1;
+  }
+  return places;
+}
+
+// Where the code from a block on stands; null where that is not known: what ends handlers, jumps, what has no effect, and the end of a
+// function without `return` have the places of what comes before them.
+const bytecode::Position* Structurer::place_of(int block) const {
+  block = flow_.resolve(block);
+  if (flow_.end >= 0 && block == flow_.block_of[at(flow_.end)]) return nullptr;
+  const int end = flow_.blocks[at(block)].end;
+  for (int i = flow_.blocks[at(block)].start; i < end; ++i) {
+    const Instruction& in = flow_.ins[at(i)];
+    if (in.op == Op::POP_EXCEPT || in.op == Op::JUMP_ABSOLUTE || in.op == Op::NOP) continue;
+    if (in.op == Op::LOAD_CONST && i + 2 < end && flow_.ins[at(i + 2)].op == Op::DELETE_FAST) {  // unbinds the name of a handler
+      i += 2;
+      continue;
+    }
+    if (in.op == Op::LOAD_CONST && i + 1 < end) continue;  // text that `%` was made of has none
+    const bytecode::Position& p = in.position;
+    return p.line > 0 && p.column >= 0 ? &p : nullptr;
+  }
+  return nullptr;
 }
 
 // The block at which execution goes on when the code that `region` guards ends normally: it stands behind all of that code.
@@ -235,7 +283,18 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   }
   // What the statement's place says: code that leaves from inside of it stands further to the right.
   const Instruction* placed = out->empty() || out->back()->kind != StmtKind::kNop ? nullptr : out->back()->at;
+  const std::vector<bytecode::Position> clauses = clause_places(region);
+  int around = outer;  // what the end of a handler leaves is not around its statements
+  while (around >= 0 && flow_.regions[at(around)].kind != RegionKind::kExcept && flow_.regions[at(around)].kind != RegionKind::kFinally &&
+         flow_.regions[at(around)].kind != RegionKind::kWith) {
+    around = flow_.regions[at(around)].parent;
+  }
   const auto exits_alone = [&](int to, bool handler) {
+    const bool inside = flow_.within(flow_.blocks[at(flow_.resolve(to))].region, around);  // does not leave what is around, too
+    if (const bytecode::Position* p = clauses.empty() || !inside ? nullptr : place_of(to); p != nullptr) {
+      if (!handler) return before(*p, clauses[0]);
+      return std::any_of(clauses.begin(), clauses.end(), [&](const bytecode::Position& clause) { return covers(clause, *p); });
+    }
     int last = to;
     for (size_t steps = 0; !is_exit(last) && steps < flow_.blocks.size(); ++steps) {  // also behind the end of a handler around it
       const Block& b = flow_.blocks[at(last)];

@@ -31,6 +31,14 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
       return;
     case ExprKind::kWithEnter:
       return;
+    case ExprKind::kUnpacked: {
+      // Of two stores to the same variable, one right behind the other, compilers make one.
+      size_t next = static_cast<size_t>(&in - flow_.ins.data()) + 1;
+      while (next < flow_.ins.size() && flow_.ins[next].op == Op::POP_TOP) ++next;
+      if (next >= flow_.ins.size() || flow_.ins[next].op != Op::STORE_FAST) break;
+      store_value(node, name(local_at(flow_.ins[next].arg), in), value, in);
+      return;
+    }
     case ExprKind::kOther:
       if (value->text == "left") {
         made = arena_.stmt(StmtKind::kLeave);

@@ -59,7 +59,8 @@ bool same_position(const Instruction& a, const Instruction& b) {
 }
 
 bool same_step(const Instruction& a, const Instruction& b) {
-  return a.op == b.op && (a.target >= 0) == (b.target >= 0) && (a.target >= 0 || a.arg == b.arg) && same_position(a, b);
+  const auto checked = [](Op op) { return op == Op::LOAD_FAST_CHECK ? Op::LOAD_FAST : op; };  // only one copy may find it unbound
+  return checked(a.op) == checked(b.op) && (a.target >= 0) == (b.target >= 0) && (a.target >= 0 || a.arg == b.arg) && same_position(a, b);
 }
 
 // 3.12 and later: COPY, POP_JUMP_IF_x, POP_TOP is what JUMP_IF_x_OR_POP was.
@@ -88,6 +89,7 @@ void join_value_jumps(Flow& flow) {
 // From 3.12 on conditional jumps lead forward only: one that would lead back is turned around to skip a jump back made for it.
 void join_backward_jumps(Flow& flow, std::vector<int>& row_of) {
   const size_t n = flow.ins.size();
+  std::map<int, int> moved;
   std::vector<uint8_t> is_target(n + 1);
   for (const Instruction& in : flow.ins) {
     if (in.target >= 0) is_target[at(in.target)] = 1;
@@ -105,6 +107,30 @@ void join_backward_jumps(Flow& flow, std::vector<int>& row_of) {
     flow.hidden[i + 1] = 1;
     if (i > 0 && is_target[i] == 0) row_of[i] = row_of[i - 1];  // no row covers what was made last
     row_of[i + 1] = row_of[i];
+    if (row_of[i + 2] == row_of[i]) moved[static_cast<int>(i) + 2] = static_cast<int>(i) + 1;
+  }
+  // Other jumps to where the test falls now lead to the same block.
+  for (Instruction& in : flow.ins) {
+    if (const auto found = moved.find(in.target); found != moved.end()) in.target = found->second;
+  }
+}
+
+// except*: from 3.13 on what is left of the group joins what clauses raised in a copy of its own on each way there.
+void join_star_ends(Flow& flow) {
+  const int n = static_cast<int>(flow.ins.size());
+  std::map<int, int> joined;  // by CALL_INTRINSIC_2: the copy right before it
+  for (int i = 0; i + 1 < n; ++i) {
+    if (flow.ins[at(i)].op == Op::LIST_APPEND && flow.ins[at(i + 1)].op == Op::CALL_INTRINSIC_2) joined[i + 1] = i;
+  }
+  for (int i = 0; i + 1 < n; ++i) {
+    Instruction &append = flow.ins[at(i)], &jump = flow.ins[at(i + 1)];
+    if (append.op != Op::LIST_APPEND || append.arg != 1 || jump.op != Op::JUMP_ABSOLUTE) continue;
+    const auto found = joined.find(jump.target);
+    if (found == joined.end()) continue;
+    append.op = Op::JUMP_ABSOLUTE;
+    append.target = found->second;
+    append.arg = 0;
+    append.position = {};
   }
 }
 
@@ -237,6 +263,7 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
   for (size_t i = 0; i < n; ++i) flow.ins[i].op = plain(flow.ins[i].op);
   join_value_jumps(flow);
   if (code.version >= 312) join_backward_jumps(flow, *row_of);
+  if (code.version >= 313) join_star_ends(flow);
   for (size_t i = 0; i < n; ++i) {
     Instruction& in = flow.ins[i];
     switch (in.op) {

@@ -219,6 +219,8 @@ class Structurer {
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
   int statement_column(int block) const;
+  std::vector<bytecode::Position> clause_places(int region) const;
+  const bytecode::Position* place_of(int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);

@@ -1,0 +1,149 @@
+"""Programs of 3.11 to 3.13 with what only newer compilers make: groups of exceptions, loops inlined, code copied and shortened. They come
+back as they were written, or compile to the same."""
+
+import textwrap
+
+import pellucid._bytecode as bytecode
+import pytest
+
+from pellucid import _grading, _interpreters, _recompile
+
+PROGRAMS = {
+    "except* clauses": (
+        311,
+        """
+        def f(a):
+            try:
+                a()
+            except* ValueError:
+                a(1)
+            except* (TypeError, OSError) as e:
+                a(e)
+                raise
+            else:
+                a(2)
+            return a
+        """,
+    ),
+    "variables stored twice at once": (
+        311,
+        """
+        def f(a):
+            _, _, b = a
+            *c, c = b
+            for _, _ in b:
+                a(c)
+            return [b for _, _, b in a], max(k for k, _, _ in b)
+        """,
+    ),
+    "conditions that lead back from an or": (
+        311,
+        """
+        def f(a, b):
+            for x in a:
+                if x is b or x == b:
+                    return True
+            return False
+        """,
+    ),
+    "a variable that may be unbound behind a statement": (
+        311,
+        """
+        def f(a):
+            with a() as b:
+                c = b()
+            return c
+
+
+        def g(a):
+            try:
+                b = a()
+            except ValueError:
+                pass
+            return b
+        """,
+    ),
+    "a body that always raises": (
+        311,
+        """
+        def f(a):
+            try:
+                raise a
+            except:
+                b = 5
+            b = 6
+        """,
+    ),
+    "a try statement that ends a with statement": (
+        311,
+        """
+        def f(a, b):
+            with a() as c:
+                try:
+                    if b < 0:
+                        d = c()
+                    else:
+                        d = c(b + 1)
+                except OSError:
+                    raise ValueError
+            if b >= 0 and d > b:
+                raise ValueError(d)
+            return d
+        """,
+    ),
+}
+
+# Programs whose text need not come back, as long as what it compiles to does.
+SAME_CODE = {
+    "statements on the lines of their bodies": (
+        311,
+        """
+        def f(a):
+            try: raise a
+            except ValueError: pass
+            try: raise a()
+            except KeyError: pass
+        """,
+    ),
+}
+
+
+def _compiler(since, version):
+    python = _interpreters.find(version)
+    if version < since:
+        pytest.skip(f"needs Python {_interpreters.version_name(since)}")
+    if python is None:
+        pytest.skip(f"no Python {_interpreters.version_name(version)} is found")
+    return _grading.Compiler(version, python)
+
+
+@pytest.mark.parametrize("version", [311, 312, 313])
+@pytest.mark.parametrize("title", SAME_CODE)
+def test_compiles_to_the_same(title, version):
+    since, program = SAME_CODE[title]
+    compiler = _compiler(since, version)
+    try:
+        [original] = compiler.compile([_recompile.Request(textwrap.dedent(program).lstrip(), "", 0)])
+        source, reason, _, _ = bytecode.decompile_structured(original)
+        assert source is not None, reason
+        grades = _grading.check(compiler, [(original, source)])
+        if grades[0][0] != _grading.IDENTICAL:
+            grades = _grading.check(compiler, [(original, bytecode.decompile_structured(original, line_layout=True)[0])])
+        assert grades == [(_grading.IDENTICAL, "")]
+    finally:
+        compiler.close()
+
+
+@pytest.mark.parametrize("version", [311, 312, 313])
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_comes_back_identical(title, version):
+    since, program = PROGRAMS[title]
+    compiler = _compiler(since, version)
+    program = textwrap.dedent(program).lstrip()
+    try:
+        [original] = compiler.compile([_recompile.Request(program, "", 0)])
+        source, reason, _, _ = bytecode.decompile_structured(original)
+        assert source == program, reason
+        assert _grading.check(compiler, [(original, source)]) == [(_grading.IDENTICAL, "")]
+    finally:
+        compiler.close()
