@@ -30,11 +30,13 @@ import find_pythons
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from pellucid import _bytecode, _grading  # noqa: E402
+from pellucid import _alternatives, _bytecode, _grading  # noqa: E402
 
 KINDS = ("function", "lambda", "comprehension", "class", "module")
 GENERIC = "<generic parameters of "
 OUTCOMES = ("identical", "equal flow", "block", "failed")
+OUTCOME_OF = {_grading.IDENTICAL: "identical", _grading.EQUAL_FLOW: "equal flow", _grading.DIFFERS: "block"}
+GRADE_OF = {"identical": _grading.IDENTICAL, "equal flow": _grading.EQUAL_FLOW, "block": _grading.DIFFERS, "failed": _grading.DIFFERS}
 
 # Runs in each interpreter: compiles its library and writes path and marshal data of each file. Files that it can't compile are named.
 COLLECT = r"""
@@ -198,10 +200,23 @@ def run_file(task: Task, compiler: _grading.Compiler, line_layout: bool, connect
                 structured[position][0].source = source
     for (result, _), (grade, difference) in zip(structured, best):
         result.reason = difference
-        result.outcome = {_grading.IDENTICAL: "identical", _grading.EQUAL_FLOW: "equal flow"}.get(grade, "block")
+        result.outcome = OUTCOME_OF[grade]
+    if line_layout:
+        search_alternatives([(result, units[result.index][1]) for result in results if result.outcome != "identical"], compiler, connection)
     connection.send(("at", -1))
     try_block_form([(result, units[result.index][1]) for result in results if result.outcome == "block"], compiler, connection)
     return results
+
+
+def search_alternatives(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler, connection: Connection) -> None:
+    """As `decompiling.checked` does where nothing identical came of the likely decisions."""
+    alternatives = _alternatives.Alternatives(compiler)
+    for result, code in pairs:
+        connection.send(("at", result.index))
+        found = alternatives.search(code)
+        if found is not None and found.grade >= GRADE_OF[result.outcome]:
+            result.outcome, result.reason, result.source = OUTCOME_OF[found.grade], found.difference, found.source or ""
+    connection.send(("at", -1))
 
 
 def try_block_form(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler, connection: Connection) -> None:

@@ -69,6 +69,7 @@ void read_signature(Session& session, Function& function, PyObject* object) {
 
 bool structured_source(PyObject* code, const Options& options, Decompiled* out) {
   Session session;
+  session.choices = Choices(options.turned);
   Function& function = *session.arena.function();
   if (!bytecode::decode(code, function.code)) return false;
   try {
@@ -92,6 +93,7 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     *out = {};
     out->reason = none.reason;
   }
+  out->choices = session.choices.made();
   return true;
 }
 

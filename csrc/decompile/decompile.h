@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bytecode/code.h"
+#include "decompile/choices.h"
 #include "py/ref.h"
 
 namespace pellucid::decompile {
@@ -22,6 +23,7 @@ struct Options {
   Unit unit = Unit::kAuto;
   bool line_layout = false;      // print every statement and argument on the line the line table gives it
   PyObject* function = nullptr;  // the function whose code it is: its defaults and annotations belong to its signature
+  std::set<Choice> turned = {};  // decisions to be made the other way
 };
 
 struct LineEntry {               // one line of the output
@@ -43,6 +45,7 @@ struct Decompiled {
   std::string reason;  // why there is no structured form
   std::vector<LineEntry> line_map;
   std::vector<Binding> bindings;
+  std::set<Choice> choices;  // what was decided, and could be decided otherwise
 };
 
 // Decompiles `code`, nested code objects included. False with a Python exception set only when the code object cannot be decoded or

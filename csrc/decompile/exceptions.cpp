@@ -350,6 +350,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   for (int b : barriers) bar(b, 1);
   bool body_falls = false, handler_falls = false, else_falls = false;
   made->body = sequence(block, *stack, normal >= 0 ? normal : follow, region, &body_falls);
+  if (normal < 0 && code_.version < 311) move_to_else(made, region);
 
   if (r.depth > depth) no_form("a handler deeper than what it guards");
   Exprs handler_stack(stack->begin(), stack->begin() + r.depth);
@@ -459,7 +460,8 @@ int Structurer::make_finally(int region, int block, Exprs* stack, Stmts* out, in
   if (end >= 0 && !r.shared && is_exit(end)) {  // `return` of a constant at the end of the body, or behind the statement
     const int line = flow_.ins[at(flow_.blocks[at(end)].end - 1)].position.line;
     const int final_line = flow_.ins[at(flow_.blocks[at(r.handler)].end - 1)].position.line;
-    if (line >= 0 && line < final_line && flow_.blocks[at(end)].in_edges == 1) end = -1;
+    const bool likely = line >= 0 && line < final_line && flow_.blocks[at(end)].in_edges == 1;
+    if (decide(ChoiceKind::kEndsInside, &flow_.ins[at(flow_.blocks[at(end)].start)], likely)) end = -1;
   }
   if (end >= 0) bar(end, 1);
   bool ends_here = false, ignored = false;

@@ -236,7 +236,8 @@ bool Structurer::same_target(int a, int b) const {
 }
 
 bool Structurer::join_conditions(Node& node, Node& other) {
-  if (same_target(node.jump, other.jump) && node.keep == other.keep && (!node.keep || node.jump_if == other.jump_if)) {
+  const auto one = [&] { return decide(ChoiceKind::kJoin, last_in(node.last), true); };
+  if (same_target(node.jump, other.jump) && node.keep == other.keep && (!node.keep || node.jump_if == other.jump_if) && one()) {
     const int jump = node.jump;
     if (node.keep) {
       node.value = boolean(node.jump_if ? kOr : kAnd, node.value, other.value);
@@ -253,7 +254,7 @@ bool Structurer::join_conditions(Node& node, Node& other) {
   const bool threaded = code_.version < 310 && !flow_.blocks[at(node.first)].header && node.jump != other.fall && other.fall >= 0 &&
                         flow_.only_jumps(other.fall) && edges_[at(other.fall)] == 1 &&
                         flow_.resolve(other.fall) == flow_.resolve(node.jump) && node.jump != other.jump;
-  if ((node.jump == other.fall || threaded) && !node.keep) {
+  if ((node.jump == other.fall || threaded) && !node.keep && one()) {
     if (other.keep) {
       Expr* value = other.jump_if ? boolean(kAnd, node.test, other.value) : boolean(kOr, negate(node.test, node.test->at), other.value);
       node.value = value;

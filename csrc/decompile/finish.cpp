@@ -130,6 +130,7 @@ bool equal(const Stmts& a, size_t from, const Stmts& b) {
 
 Structurer::Structurer(Session& session, Function& function, CodeKind kind, bool naming)
     : session_(session),
+      choices_(choices_of(session, function.code)),
       arena_(session.arena),
       function_(function),
       code_(function.code),
@@ -145,7 +146,12 @@ Structurer::Structurer(Session& session, Function& function, CodeKind kind, bool
 // 3.10 keeps an instruction without effect only where nothing else has its line: for `pass`, for what a false constant guards, and before
 // what leaves a statement.
 bool Structurer::is_old_pass(const Stmt* nop, const Stmt* next) const {
-  if (code_.version != 310 || next == nullptr || spans(nop->at, 6)) return false;
+  if (code_.version != 310 || next == nullptr) return false;
+  return decide(ChoiceKind::kPass, nop->at, likely_pass(nop, next));
+}
+
+bool Structurer::likely_pass(const Stmt* nop, const Stmt* next) const {
+  if (spans(nop->at, 6)) return false;
   const int block = flow_.block_of[at(static_cast<int>(nop->at - flow_.ins.data()))];
   if (flow_.blocks[at(block)].header) return false;
   switch (next->kind) {
@@ -361,7 +367,7 @@ void Structurer::declare_names() {
 }
 
 void Structurer::run() {
-  flow_ = build_flow(code_);
+  flow_ = build_flow(code_, choices_);
   function_.name = utf8(code_.name.get());
   function_.qualname = utf8(code_.qualname.get());
   function_.kind = static_cast<uint8_t>(kind_);
@@ -426,11 +432,16 @@ Expr* Structurer::lambda_result(const Stmts& body) {
   return made;
 }
 
+CodeChoices choices_of(Session& session, const bytecode::Code& code) {
+  if (!code.name) return {session.choices, ""};
+  return {session.choices, utf8(code.name.get()) + ":" + std::to_string(code.firstlineno)};
+}
+
 void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
   split_pairs(function.code);
   raise_old_handlers(function.code);
-  place_old_statements(function.code);
+  place_old_statements(function.code, choices_of(session, function.code));
   const auto attempt = [&](bool naming) {
     Structurer structurer(session, function, kind, naming);
     structurer.run();

@@ -21,14 +21,14 @@ bool ends_flow(Op op) {
 
 class Builder {
  public:
-  Builder(const bytecode::Code& code, Flow& flow) : code_(code), flow_(flow) {}
+  Builder(const bytecode::Code& code, Flow& flow, const CodeChoices& choices) : code_(code), flow_(flow), choices_(choices) {}
 
   void build() {
     if (code_.instructions.empty()) no_form("no instructions");
     depths_ = depths_of(code_);
     normalize(code_, flow_, &leaders_, &row_of_);
     if (code_.version < 310) join_returned_comparisons(flow_);
-    if (code_.version == 310) merge_old_exits(code_, flow_, row_of_, depths_, leaders_);
+    if (code_.version == 310) merge_old_exits(code_, flow_, row_of_, depths_, leaders_, choices_);
     merge_ends(code_, flow_, row_of_);
     if (flow_.end >= 0) leaders_[at(flow_.end)] = 1;
     find_regions();
@@ -462,6 +462,7 @@ class Builder {
 
   const bytecode::Code& code_;
   Flow& flow_;
+  const CodeChoices& choices_;
   std::vector<uint8_t> leaders_;
   std::vector<int> row_of_;
   std::vector<int> depths_;
@@ -495,9 +496,9 @@ int Flow::resolve(int block) const {
   return block;
 }
 
-Flow build_flow(const bytecode::Code& code) {
+Flow build_flow(const bytecode::Code& code, const CodeChoices& choices) {
   Flow flow;
-  Builder(code, flow).build();
+  Builder(code, flow, choices).build();
   return flow;
 }
 

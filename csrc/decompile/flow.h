@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bytecode/code.h"
+#include "decompile/choices.h"
 
 namespace pellucid::decompile {
 
@@ -73,7 +74,7 @@ struct Flow {
 };
 
 // Builds the graph. Throws NoForm where the code is not like any compiler's.
-Flow build_flow(const bytecode::Code& code);
+Flow build_flow(const bytecode::Code& code, const CodeChoices& choices);
 
 // The first parts of it, in passes.cpp: they rewrite `flow.ins` before blocks are made.
 void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of);
@@ -85,7 +86,7 @@ void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vecto
 void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
 void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
-                     const std::vector<uint8_t>& leaders);  // these two in old_exits.cpp
+                     const std::vector<uint8_t>& leaders, const CodeChoices& choices);  // these two in old_exits.cpp
 void join_returned_comparisons(Flow& flow);
 
 bool is_conditional(Op op);

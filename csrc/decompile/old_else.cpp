@@ -79,6 +79,25 @@ int Structurer::old_end(int region, int block, size_t depth) {
   return end;
 }
 
+// `break` and `continue` at the end of a guarded body: they may be all that stands in the else clause. Up to 3.9 the jump there stays where
+// it was, behind the handlers.
+void Structurer::move_to_else(Stmt* made, int region) {
+  if (made->body.size() < 2) return;
+  Stmt* last = made->body.back();
+  if (last->kind != StmtKind::kBreak && last->kind != StmtKind::kContinue) return;
+  const int handler = flow_.blocks[at(flow_.regions[at(region)].handler)].start;
+  bool likely = false;
+  if (code_.version < 310 && flow_.ins[at(handler - 1)].op == Op::JUMP_ABSOLUTE) {
+    const int to = flow_.ins[at(handler - 1)].target;
+    const int behind = flow_.last_dominated[at(flow_.regions[at(region)].handler)] + 1;
+    likely = behind < static_cast<int>(flow_.blocks.size()) && !flow_.blocks[at(behind)].reachable && flow_.only_jumps(behind) &&
+             flow_.ins[at(flow_.blocks[at(behind)].start)].target == to;
+  }
+  if (!decide(ChoiceKind::kTryElse, &flow_.ins[at(handler)], likely)) return;
+  made->body.pop_back();
+  made->orelse = {last};
+}
+
 // Whether a branch that ends right before a block has another one behind it: `jump` is where its condition leads.
 bool Structurer::has_old_else(int jump) const {
   if (code_.version >= 310) return false;
@@ -96,7 +115,10 @@ void Structurer::drop_inner_exits(std::vector<int>* exits) {
       if (in.op == Op::JUMP_ABSOLUTE && in.target >= 0) jumped_to_[at(in.target)] = 1;
     }
   }
-  const auto stands_inside = [&](int exit) { return is_exit(exit) && jumped_to_[at(flow_.blocks[at(exit)].start)] == 0; };
+  const auto stands_inside = [&](int exit) {
+    const int start = flow_.blocks[at(exit)].start;
+    return is_exit(exit) && decide(ChoiceKind::kEndsInside, &flow_.ins[at(start)], jumped_to_[at(start)] == 0);
+  };
   exits->erase(std::remove_if(exits->begin(), exits->end(), stands_inside), exits->end());
 }
 

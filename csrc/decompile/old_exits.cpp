@@ -20,8 +20,14 @@ constexpr size_t kMostCandidates = 8;
 class ExitMerger {
  public:
   ExitMerger(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
-             const std::vector<uint8_t>& leaders)
-      : flow_(flow), original_(flow.ins), row_of_(row_of), depths_(depths), leaders_(leaders), tables_(*bytecode::tables(code.version)) {
+             const std::vector<uint8_t>& leaders, const CodeChoices& choices)
+      : flow_(flow),
+        choices_(choices),
+        original_(flow.ins),
+        row_of_(row_of),
+        depths_(depths),
+        leaders_(leaders),
+        tables_(*bytecode::tables(code.version)) {
     targets_.assign(flow.ins.size(), 0);
     for (const Instruction& in : flow.ins) {
       if (in.target >= 0) targets_[at(in.target)] = 1;
@@ -44,7 +50,7 @@ class ExitMerger {
         }
       }
       same.push_back(i);
-      if (best == 0) continue;
+      if (best == 0 || !choices_.decide(ChoiceKind::kCopy, i, true)) continue;
       Instruction& jump = flow_.ins[at(i - best + 1)];
       jump.op = Op::JUMP_ABSOLUTE;
       jump.target = other - best + 1;
@@ -178,6 +184,7 @@ class ExitMerger {
   }
 
   Flow& flow_;
+  const CodeChoices& choices_;
   const std::vector<Instruction> original_;
   const std::vector<int>&row_of_, &depths_;
   const std::vector<uint8_t>& leaders_;
@@ -207,8 +214,8 @@ void join_returned_comparisons(Flow& flow) {
 }
 
 void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
-                     const std::vector<uint8_t>& leaders) {
-  ExitMerger(code, flow, row_of, depths, leaders).run();
+                     const std::vector<uint8_t>& leaders, const CodeChoices& choices) {
+  ExitMerger(code, flow, row_of, depths, leaders, choices).run();
 }
 
 }  // namespace pellucid::decompile

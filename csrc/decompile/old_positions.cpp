@@ -21,7 +21,7 @@ constexpr int kReturn = 6, kContinue = 8, kBreak = 5, kPass = 4, kNothing = 0;
 
 class Placer {
  public:
-  explicit Placer(Code& code) : code_(code), n_(static_cast<int32_t>(code.instructions.size())) {}
+  Placer(Code& code, const CodeChoices& choices) : code_(code), choices_(choices), n_(static_cast<int32_t>(code.instructions.size())) {}
 
   void run() {
     find_reached();
@@ -37,6 +37,7 @@ class Placer {
 
  private:
   Instruction& in(int32_t i) { return code_.instructions[at(i)]; }
+  const Instruction& in(int32_t i) const { return code_.instructions[at(i)]; }
   bool is(int32_t i, Op op) const { return i >= 0 && i < n_ && code_.instructions[at(i)].op == op; }
   bool jumps(int32_t i) const { return is(i, Op::JUMP_ABSOLUTE) || is(i, Op::JUMP_FORWARD); }
   bool returns_none(int32_t i) const {
@@ -96,7 +97,8 @@ class Placer {
   }
 
   void place_return(int32_t i) {
-    const bool stands = code_.version < 310 ? i + 2 < last_ordinary() : stands_in_310(i);
+    const bool likely = code_.version < 310 ? i + 2 < last_ordinary() : stands_in_310(i);
+    const bool stands = choices_.decide(ChoiceKind::kReturn, i, likely);
     const int width = stands ? kReturn : kNothing;
     place(i, width);
     place(i + 1, width);
@@ -147,21 +149,24 @@ class Placer {
 
   void place_jump(int32_t i) {
     const bool back = in(i).target <= i;
-    if (code_.version < 310) {
-      if (back && continues(i)) place(i, kContinue);
-      return;
-    }
+    if (code_.version < 310 && !back) return;
+    if (choices_.decide(ChoiceKind::kJump, i, code_.version < 310 ? continues(i) : jump_stands_in_310(i)))
+      place(i, back ? kContinue : kBreak);
+  }
+
+  bool jump_stands_in_310(int32_t i) const {
+    const bool back = in(i).target <= i;
     const int line = in(i).position.line;
     int before = i - 1;  // past the end of a handler, which has the line of what leaves it
     while (before > 0 && in(before).position.line == line && ends_handler(before)) --before;
-    if (line < 0 || i == 0 || in(before).position.line == line) return;
+    if (line < 0 || i == 0 || in(before).position.line == line) return false;
     if (back && (in(in(i).target).position.line == line || (is(in(i).target - 1, Op::NOP) && in(in(i).target - 1).position.line == line))) {
-      return;  // the jump of `while True`
+      return false;  // the jump of `while True`
     }
     if (!bytecode::falls_through(in(i - 1).op) || in(i - 1).target < 0) {
-      if (!from_[at(i)].empty()) return;
+      if (!from_[at(i)].empty()) return false;
     }
-    place(i, back ? kContinue : kBreak);
+    return true;
   }
 
   bool ends_handler(int32_t i) const {
@@ -229,6 +234,7 @@ class Placer {
   }
 
   Code& code_;
+  const CodeChoices& choices_;
   int32_t n_;
   std::vector<uint8_t> reached_, threaded_;
   std::vector<int32_t> handler_;  // what guards each instruction
@@ -238,8 +244,8 @@ class Placer {
 
 }  // namespace
 
-void place_old_statements(Code& code) {
-  if (code.version < 311 && !code.instructions.empty()) Placer(code).run();
+void place_old_statements(Code& code, const CodeChoices& choices) {
+  if (code.version < 311 && !code.instructions.empty()) Placer(code, choices).run();
 }
 
 }  // namespace pellucid::decompile

@@ -3,10 +3,11 @@
 // of blocks and expressions.
 #pragma once
 #include "bytecode/code.h"
+#include "decompile/choices.h"
 
 namespace pellucid::decompile {
 
 // For code whose handlers are rewritten already.
-void place_old_statements(bytecode::Code& code);
+void place_old_statements(bytecode::Code& code, const CodeChoices& choices);
 
 }  // namespace pellucid::decompile

@@ -50,7 +50,7 @@ const Stmt* failed_assertion(const Stmts& body, int version) {
 }  // namespace
 
 // Whether going to `to` leaves the sequence: by reaching what follows it, or by the next round or the end of the loop around it.
-bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls) {
+bool Structurer::leave(int to, const Instruction* jump_at, const Instruction* about, int next, Stmts* out, bool* falls) {
   const int target = flow_.resolve(to);
   const int behind = next >= 0 ? flow_.resolve(next) : -1;
   const auto add = [&](StmtKind kind) {
@@ -63,8 +63,8 @@ bool Structurer::leave(int to, const Instruction* jump_at, int next, Stmts* out,
   const Instruction* jump = explicit_jump(to, jump_at, next);
   if (!loops_.empty()) {
     const Loop& loop = loops_.back();
-    const bool stands = spans(jump, 8) && kind_ != CodeKind::kComprehension && inlining_ == 0;  // there is no `continue` in a comprehension
-    if (target == loop.header && (stands || target != behind)) {
+    const bool may_stand = kind_ != CodeKind::kComprehension && inlining_ == 0;  // there is no `continue` in a comprehension
+    if (target == loop.header && (target != behind || (may_stand && decide(ChoiceKind::kContinue, about, spans(jump, 8))))) {
       add(StmtKind::kContinue);
       return true;
     }
@@ -110,10 +110,10 @@ bool Structurer::continues(int from, int to, int next) const {
 Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* falls) {
   DepthGuard guard(session_);
   Stmts out;
-  const Instruction* jump_at = nullptr;
+  const Instruction *jump_at = nullptr, *about = block < 0 ? nullptr : &flow_.ins[at(flow_.blocks[at(block)].start)];
   bool first = true;
   while (block >= 0) {
-    if (leave(block, jump_at, next, &out, falls)) break;
+    if (leave(block, jump_at, about, next, &out, falls)) break;
     const Block& b = flow_.blocks[at(block)];
     if (barrier_[at(block)] != 0) no_form("a jump to code that follows an outer statement");
     jump_at = nullptr;
@@ -140,6 +140,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
     out.insert(out.end(), node->stmts.begin(), node->stmts.end());
     region = flow_.blocks[at(node->last)].region;
     stack = node->stack;
+    about = last_in(node->last);
     if (node->end == End::kStop) break;
     if (node->end == End::kGo) {
       block = node->to;
@@ -204,6 +205,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   made->order = node.test->first == INT32_MAX ? 0 : node.test->first;
   bool then_falls = false, else_falls = false;
   const int jump = node.jump;
+  const Instruction* about = last_in(node.last);
   const Exprs stack = node.stack;
   made->body = sequence(node.fall, stack, behind, region, &then_falls);
   // Up to 3.9 a condition inside jumps to the loop past the `continue` behind it.
@@ -225,10 +227,22 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   if (behind >= 0 && (jump == behind || flow_.resolve(jump) == flow_.resolve(behind))) {
     // No else, unless there stands a `continue`.
     Stmts otherwise;
-    leave(jump, nullptr, behind, &otherwise, &else_falls);
+    const bool loops = !loops_.empty() && flow_.resolve(jump) == loops_.back().header && flow_.resolve(jump) == flow_.resolve(behind);
+    if (loops && kind_ != CodeKind::kComprehension && inlining_ == 0 && decide(ChoiceKind::kBehind, about, false)) {
+      if (merge >= 0) --barrier_[at(merge)];
+      out->push_back(made);
+      Stmt* back = arena_.stmt(StmtKind::kContinue);
+      back->order = ++clock_;
+      back->explicit_jump = true;
+      out->push_back(back);
+      return -1;
+    }
+    leave(jump, nullptr, about, behind, &otherwise, &else_falls);
     made->orelse = std::move(otherwise);
-    if (made->orelse.empty() && has_empty_else(jump)) made->orelse.push_back(arena_.stmt(StmtKind::kPass));
-  } else if (merge < 0 && !then_falls && !has_old_else(jump)) {
+    if (made->orelse.empty() && decide(ChoiceKind::kEmptyElse, about, has_empty_else(jump))) {
+      made->orelse.push_back(arena_.stmt(StmtKind::kPass));
+    }
+  } else if (merge < 0 && !then_falls && !decide(ChoiceKind::kElse, about, has_old_else(jump))) {
     follow = jump;
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);
@@ -302,7 +316,8 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
       if (s < 0 || s == exit || !seen_.add(s)) continue;
       const Block& target = flow_.blocks[at(s)];
       const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
-      if (inside_.has(s) || (s > header && s <= last && !stands_behind(s)) || deeper || (target.handler && target.depth >= depth)) {
+      if (inside_.has(s) || deeper || (target.handler && target.depth >= depth) ||
+          decide(ChoiceKind::kInside, &flow_.ins[at(target.start)], s > header && s <= last && !stands_behind(s))) {
         pending.push_back(s);
       } else {
         exits.push_back(s);
@@ -399,6 +414,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     const bool repeats_test = code_.version >= 310;
     bool tested = node->end == End::kCondition && only_nops(node->stmts) && !node->keep && node->test->kind != ExprKind::kExceptionMatch &&
                   std::find(exits.begin(), exits.end(), node->jump) != exits.end() && node->stack.size() == stack->size();
+    const bool may_test = tested;
     if (tested && repeats_test && flow_.tested_below[at(head.start)] == 0) {
       // The test would be repeated below; only where the body always ends in `continue` or leaves the loop it is not.
       for (int source : head.back_edges) {
@@ -406,6 +422,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
         if (jump.op != Op::JUMP_ABSOLUTE || !spans(&jump, 8)) tested = false;
       }
     }
+    if (may_test) tested = decide(ChoiceKind::kTested, last_in(node->last), tested);
     if (tested) {
       exit = node->jump;
       std::vector<int> others;
@@ -437,7 +454,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
       } else if (node->end == End::kCondition) {
         on = make_if(*node, &made->body, header, &ignored);
       }
-      if (on >= 0 && !leave(on, jump_at, header, &made->body, &ignored)) {
+      if (on >= 0 && !leave(on, jump_at, last_in(node->last), header, &made->body, &ignored)) {
         Stmts body = sequence(on, node->stack, header, region, &ignored);
         made->body.insert(made->body.end(), body.begin(), body.end());
       }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decompile/ast.h"
+#include "decompile/choices.h"
 #include "decompile/flow.h"
 
 namespace pellucid::decompile {
@@ -16,6 +17,7 @@ enum class CodeKind : uint8_t { kFunction, kLambda, kComprehension, kClass, kMod
 
 struct Session {  // what the code objects of one decompilation share
   Arena arena;
+  Choices choices;
   int depth = 0;          // of nested calls, bounded: recursion must not overflow
   bool hopeless = false;  // an inner function has no structured form, however its values are named
 };
@@ -181,6 +183,11 @@ class Structurer {
   bool join_value(Node& node, Node& other);
   bool join_branches(Node& node, Node& fall, Node& jump);
   bool can_absorb(int from, int block) const;
+  // Decides about what an instruction says: see choices.h.
+  bool decide(ChoiceKind kind, const Instruction* about, bool likely) const {
+    return choices_.decide(kind, static_cast<int>(about - flow_.ins.data()), likely);
+  }
+  const Instruction* last_in(int block) const { return &flow_.ins[static_cast<size_t>(flow_.blocks[static_cast<size_t>(block)].end) - 1]; }
   static bool same_stack(const Exprs& a, const Exprs& b, size_t count);
   Expr* negate(Expr* expr, const Instruction* at);
   Expr* boolean(BoolOp op, Expr* left, Expr* right);
@@ -205,7 +212,7 @@ class Structurer {
   int choose_follow(const std::vector<int>& exits, int exit, int next) const;
   const Instruction* explicit_jump(int to, const Instruction* jump, int next) const;
   bool continues(int from, int to, int next) const;
-  bool leave(int to, const Instruction* jump_at, int next, Stmts* out, bool* falls);
+  bool leave(int to, const Instruction* jump_at, const Instruction* about, int next, Stmts* out, bool* falls);
 
   // exceptions.cpp
   int make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
@@ -215,6 +222,7 @@ class Structurer {
   int make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int entered_region(int from, int block) const;
   std::vector<std::pair<int, int>> leaving_edges(int region, int entry);
+  void move_to_else(Stmt* made, int region);
   void bar(int block, int by);
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
@@ -238,9 +246,11 @@ class Structurer {
   void add_unused_free();
   void add_unreached_yield(Stmts* body);
   bool is_old_pass(const Stmt* nop, const Stmt* next) const;
+  bool likely_pass(const Stmt* nop, const Stmt* next) const;
   Expr* lambda_result(const Stmts& body);
 
   Session& session_;
+  CodeChoices choices_;
   Arena& arena_;
   Function& function_;
   const bytecode::Code& code_;
@@ -278,5 +288,6 @@ bool is_type_scope(const std::string& name);
 CodeKind kind_of(const bytecode::Code& code);
 Expr* lone_comprehension(Session& session, Function& function);
 std::string utf8(PyObject* text);
+CodeChoices choices_of(Session& session, const bytecode::Code& code);
 
 }  // namespace pellucid::decompile

@@ -8,7 +8,7 @@ import types
 from typing import Any, Dict, List, Literal, NamedTuple, Optional, Tuple, Union, overload
 
 import pellucid._bytecode as _bytecode
-from pellucid import _grading, _interpreters
+from pellucid import _alternatives, _grading, _interpreters
 
 IDENTICAL = "identical"
 EQUAL_FLOW = "equal flow"
@@ -93,7 +93,17 @@ def checked(code: Any, compiler: _grading.Compiler, **signature: Any) -> Decompi
         if grade == _grading.IDENTICAL:
             return found
         best = best or found
-    return best or _checked_block_form(code, compiler, reason)
+    searched = _searched(code, compiler, signature, IDENTICAL if best is not None else EQUAL_FLOW)
+    return searched or best or _checked_block_form(code, compiler, reason)
+
+
+def _searched(code: Any, compiler: _grading.Compiler, signature: Dict[str, Any], least: str) -> Optional[Decompiled]:
+    """What comes of making the decisions that bytecode leaves open otherwise, if that is at least so good."""
+    found = _alternatives.Alternatives(compiler, **signature).search(code)
+    if found is None or found.grade < (_grading.IDENTICAL if least == IDENTICAL else _grading.EQUAL_FLOW):
+        return None
+    source, _, line_map, bindings = _bytecode.decompile_structured(code, line_layout=found.line_layout, turned=found.turned, **signature)
+    return _with_bindings(source, IDENTICAL if found.grade == _grading.IDENTICAL else EQUAL_FLOW, found.difference, line_map, bindings)
 
 
 def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str) -> Decompiled:

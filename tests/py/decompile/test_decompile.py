@@ -58,6 +58,7 @@ def test_check_gives_grade_source_and_reason():
 def test_a_wrong_structured_form_is_not_kept(monkeypatch):
     wrong = ("def sample(a, b):\n return b + a\n", None, [], [])
     monkeypatch.setattr(decompiling._bytecode, "decompile_structured", lambda code, **options: wrong)
+    monkeypatch.setattr(decompiling._bytecode, "decompile_choices", lambda code, **options: (wrong[0], []))
     result = pellucid.decompile(sample, check=True)
     assert result.grade == "block form"
     assert "something else" in result.reason

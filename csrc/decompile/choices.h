@@ -1,0 +1,67 @@
+// Decisions that bytecode leaves open: more than one source compiles to nearly the same instructions, and only compiling tells which one
+// compiles to the very same. Each is made the likely way unless the caller turns it around. Knows nothing of what is decided.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace pellucid::decompile {
+
+enum class ChoiceKind : uint8_t {
+  kJoin,        // conditions one behind the other are one condition
+  kElse,        // what follows a branch that does not go on is its else clause
+  kContinue,    // a jump back to the loop around stands in the source
+  kBehind,      // a branch that leads back to the loop around jumps over nothing, but to a `continue` behind it
+  kReturn,      // a return of None stands in the source
+  kJump,        // a jump stands in the source
+  kTested,      // what a loop begins with is its test
+  kInside,      // code that a loop leads to and that does not come back stands inside of it
+  kPass,        // an instruction without effect is a `pass`
+  kEmptyElse,   // `else: pass`
+  kTryElse,     // what follows the body of a try statement is its else clause
+  kCopy,        // an exit is a copy of another one
+  kEndsInside,  // what follows a guarded body is part of it
+};
+
+struct Choice {
+  std::string code;  // name and first line of the code object
+  ChoiceKind kind = ChoiceKind::kJoin;
+  int instruction = 0;
+
+  bool operator<(const Choice& other) const {
+    return std::tie(instruction, kind, code) < std::tie(other.instruction, other.kind, other.code);
+  }
+};
+
+class Choices {
+ public:
+  Choices() = default;
+  explicit Choices(std::set<Choice> turned) : turned_(std::move(turned)) {}
+
+  // How to decide, given what is likely.
+  bool decide(const std::string& code, ChoiceKind kind, int instruction, bool likely) {
+    const Choice choice{code, kind, instruction};
+    made_.insert(choice);
+    return turned_.count(choice) != 0 ? !likely : likely;
+  }
+
+  const std::set<Choice>& made() const { return made_; }
+
+ private:
+  std::set<Choice> turned_, made_;
+};
+
+class CodeChoices {  // those of one code object
+ public:
+  CodeChoices(Choices& all, std::string code) : all_(&all), code_(std::move(code)) {}
+  bool decide(ChoiceKind kind, int instruction, bool likely) const { return all_->decide(code_, kind, instruction, likely); }
+
+ private:
+  Choices* all_;
+  std::string code_;
+};
+
+}  // namespace pellucid::decompile
