@@ -70,6 +70,7 @@ void read_signature(Session& session, Function& function, PyObject* object) {
 bool structured_source(PyObject* code, const Options& options, Decompiled* out) {
   Session session;
   session.choices = Choices(options.turned);
+  session.again = !options.turned.empty();
   Function& function = *session.arena.function();
   if (!bytecode::decode(code, function.code)) return false;
   try {

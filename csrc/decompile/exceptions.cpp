@@ -172,11 +172,16 @@ int Structurer::normal_end(int region, int block, size_t depth) {
   for (const auto& [from, to] : edges) {
     if (flow_.blocks[at(from)].cold == cold || !flow_.blocks[at(from)].cold) last = std::max(last, from);
   }
+  std::vector<int> others;
   for (const auto& [from, to] : edges) {
     (void)from;
-    if (flow_.blocks[at(to)].depth == static_cast<int>(depth) && to > last && (end < 0 || to < end)) end = to;
+    if (flow_.blocks[at(to)].depth != static_cast<int>(depth)) continue;
+    others.push_back(to);
+    if (to > last && (end < 0 || to < end)) end = to;
   }
-  return end;
+  std::sort(others.begin(), others.end());
+  others.push_back(-1);
+  return choose_block(end, others);
 }
 
 // Up to 3.10: whether a statement begins by taking the iterator of a loop off the stack, which leaves the loop.
@@ -221,7 +226,8 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
   int end = normal_end(region, block, inside.size());
   // What follows the statement is where execution goes on when it swallowed an exception. Where nothing else leads there, its normal end
   // leaves otherwise: it returns, or goes on with a loop.
-  const bool ends = end >= 0 && (after < 0 || flow_.blocks[at(after)].in_edges >= 2);
+  const bool likely = end >= 0 && (after < 0 || flow_.blocks[at(after)].in_edges >= 2);
+  const bool ends = likely != (end >= 0 && choose(2) != 0);
   if (!ends) end = -1;
   std::vector<int> barriers;
   if (end >= 0) barriers.push_back(end);
@@ -339,6 +345,19 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     follow = next;
   }
   if (normal >= 0 && follow >= 0 && flow_.resolve(normal) == flow_.resolve(follow)) normal = -1;
+  if (!exact) {
+    std::vector<int> ends = from_handlers;
+    ends.insert(ends.end(), from_body.begin(), from_body.end());
+    if (next >= 0) ends.push_back(next);
+    ends.push_back(-1);
+    const int chosen = choose_block(follow, ends);
+    if (chosen != follow) normal = -1;
+    follow = chosen;
+    ends = from_body;
+    ends.push_back(-1);
+    normal = choose_block(normal, ends);
+    if (normal >= 0 && follow >= 0 && flow_.resolve(normal) == flow_.resolve(follow)) normal = -1;
+  }
 
   Stmt* made = arena_.stmt(StmtKind::kTry);
   made->at = &flow_.ins[at(flow_.blocks[at(block)].start)];

@@ -131,6 +131,8 @@ void Structurer::absorb(Node& node, int block) {
   node.blocks.push_back(block);
   node.last = block;
   placed_[at(block)] = 1;
+  ++reading_->blocks;
+  session_.steps += static_cast<size_t>(b.end - b.start);
   node.end = End::kGo;
   node.taken = false;
   node.jump_at = nullptr;

@@ -4,8 +4,6 @@
 #include <set>
 
 #include "bytecode/tables.h"
-#include "decompile/old_handlers.h"
-#include "decompile/old_positions.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -128,13 +126,14 @@ bool equal(const Stmts& a, size_t from, const Stmts& b) {
   return true;
 }
 
-Structurer::Structurer(Session& session, Function& function, CodeKind kind, bool naming)
+Structurer::Structurer(Session& session, Function& function, CodeKind kind, bool naming, Reading* reading)
     : session_(session),
       choices_(choices_of(session, function.code)),
       arena_(session.arena),
       function_(function),
       code_(function.code),
       kind_(kind),
+      reading_(reading),
       naming_(naming),
       value_prefix_("_v") {
   const auto taken = [&](const std::vector<py::Ref>& names) {
@@ -435,43 +434,6 @@ Expr* Structurer::lambda_result(const Stmts& body) {
 CodeChoices choices_of(Session& session, const bytecode::Code& code) {
   if (!code.name) return {session.choices, ""};
   return {session.choices, utf8(code.name.get()) + ":" + std::to_string(code.firstlineno)};
-}
-
-void decompile_function(Session& session, Function& function, CodeKind kind) {
-  DepthGuard guard(session);
-  split_pairs(function.code);
-  raise_old_handlers(function.code);
-  place_old_statements(function.code, choices_of(session, function.code));
-  const auto attempt = [&](bool naming) {
-    Structurer structurer(session, function, kind, naming);
-    structurer.run();
-    function.instructions = structurer.take_instructions();
-  };
-  if (kind != CodeKind::kFunction) return attempt(false);
-  const int depth = session.depth;
-  try {
-    attempt(false);
-  } catch (const NoForm& first) {
-    // Where exceptions are handled the check does not follow values.
-    if (session.hopeless || !function.code.rows.empty()) {
-      session.hopeless = true;
-      throw;
-    }
-    session.depth = depth;
-    Function fresh;
-    fresh.code = std::move(function.code);
-    fresh.defaults = std::move(function.defaults);
-    fresh.kw_defaults = std::move(function.kw_defaults);
-    fresh.annotations = std::move(function.annotations);
-    fresh.type_parameters = std::move(function.type_parameters);
-    function = std::move(fresh);
-    try {
-      attempt(true);
-    } catch (const NoForm&) {
-      session.hopeless = true;
-      throw NoForm{first.reason};
-    }
-  }
 }
 
 }  // namespace pellucid::decompile

@@ -146,7 +146,8 @@ void Structurer::take_declarations(const Function& comprehension) {
 // Its code alone: the comprehension over an iterable whose name nobody knows.
 Expr* lone_comprehension(Session& session, Function& function) {
   Function holder;
-  Structurer structurer(session, holder, CodeKind::kFunction, false);
+  Reading reading;
+  Structurer structurer(session, holder, CodeKind::kFunction, false, &reading);
   return structurer.comprehension(&function);
 }
 

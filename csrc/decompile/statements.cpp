@@ -154,7 +154,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
 }
 
 // The block where the branches behind the node meet again: the one they dominate without it being part of a single branch.
-int Structurer::merge_of(const Node& node, int next) const {
+int Structurer::merge_of(const Node& node, int next, std::vector<int>* others) const {
   int best = -1;
   const int behind = next >= 0 ? flow_.resolve(next) : -1;
   for (int b : node.blocks) {
@@ -165,6 +165,7 @@ int Structurer::merge_of(const Node& node, int next) const {
       if (flow_.resolve(c) == behind && !spans(explicit_jump(c, nullptr, next), 8)) continue;
       const int forward = edges_[at(c)] - static_cast<int>(candidate.back_edges.size());
       if (forward < 2) continue;
+      others->push_back(c);
       if (best < 0 || candidate.order > flow_.blocks[at(best)].order) best = c;
     }
   }
@@ -195,8 +196,11 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   if (node.keep) no_form("a value that stays on the stack in one branch only");
   if (node.test->kind == ExprKind::kExceptionMatch) no_form("a test for an exception outside of a handler");
   const int region = flow_.blocks[at(node.last)].region;
-  int merge = merge_of(node, next);
+  std::vector<int> others;
+  int merge = merge_of(node, next, &others);
   if (merge < 0) merge = behind_else(node);
+  others.push_back(-1);
+  merge = choose_block(merge, others);
   const int behind = merge >= 0 ? merge : next;
   if (merge >= 0) ++barrier_[at(merge)];
   Stmt* made = arena_.stmt(StmtKind::kIf);
@@ -328,7 +332,14 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
 }
 
 // Where execution goes on behind a loop, given where its normal end leads (-1: it has none) and where else it is left.
-int Structurer::choose_follow(const std::vector<int>& exits, int exit, int next) const {
+int Structurer::choose_follow(const std::vector<int>& exits, int exit, int next) {
+  std::vector<int> others = exits;
+  others.push_back(exit);
+  others.push_back(-1);
+  return choose_block(likely_follow(exits, exit, next), others);
+}
+
+int Structurer::likely_follow(const std::vector<int>& exits, int exit, int next) const {
   std::vector<int> candidates;
   const int behind = next >= 0 ? flow_.resolve(next) : -1;
   const int normal = exit >= 0 ? flow_.resolve(exit) : -1;
@@ -390,8 +401,9 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     inner.push_back(iterator);
     inner.push_back(item);
     loops_.push_back({header, follow});
-    std::vector<int> barriers{follow};
-    if (flow_.resolve(follow) != follow) barriers.push_back(flow_.resolve(follow));
+    std::vector<int> barriers;
+    if (follow >= 0) barriers.push_back(follow);
+    if (follow >= 0 && flow_.resolve(follow) != follow) barriers.push_back(flow_.resolve(follow));
     closed(barriers, 1);
     made->body = sequence(head.fall, inner, header, head.region, &ignored);
     closed(barriers, 0);
@@ -423,6 +435,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
       }
     }
     if (may_test) tested = decide(ChoiceKind::kTested, last_in(node->last), tested);
+    if (tested && choose(2) != 0) tested = false;
     if (tested) {
       exit = node->jump;
       std::vector<int> others;
@@ -468,10 +481,9 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
   }
   out->push_back(made);
   if (exit >= 0 && follow != exit && flow_.resolve(follow) != flow_.resolve(exit)) {
-    const int after = follow;
-    ++barrier_[at(after)];
-    made->orelse = sequence(exit, behind, after, head.region, &else_falls);
-    --barrier_[at(after)];
+    if (follow >= 0) ++barrier_[at(follow)];
+    made->orelse = sequence(exit, behind, follow, head.region, &else_falls);
+    if (follow >= 0) --barrier_[at(follow)];
   }
   (void)falls;
   *stack = behind;

@@ -19,7 +19,15 @@ struct Session {  // what the code objects of one decompilation share
   Arena arena;
   Choices choices;
   int depth = 0;          // of nested calls, bounded: recursion must not overflow
-  bool hopeless = false;  // an inner function has no structured form, however its values are named
+  bool hopeless = false;  // an inner function has no structured form, however it is read
+  bool again = false;     // decisions were turned around: the code has a form
+  size_t steps = 0;       // instructions executed
+};
+
+struct Reading {                // of one function: what was taken where there is a choice; see search.cpp
+  std::vector<uint8_t> script;  // to take, in the order in which places are met; the first reading behind that
+  std::vector<uint8_t> taken, among;
+  size_t blocks = 0;  // that got a form
 };
 
 class DepthGuard {
@@ -91,7 +99,7 @@ class BlockSet {  // of blocks, emptied at no cost: most are small and there is 
 class Structurer {
  public:
   // `naming`: values that stay on the stack get names.
-  Structurer(Session& session, Function& function, CodeKind kind, bool naming);
+  Structurer(Session& session, Function& function, CodeKind kind, bool naming, Reading* reading);
   // Fills function.body (or result), signature and docstring.
   void run();
   Expr* comprehension(Function* function);
@@ -206,10 +214,11 @@ class Structurer {
   void drop_inner_exits(std::vector<int>* exits);
   int end_of_clauses(int otherwise) const;
   void find_else(int region, int handlers_to, int* normal, int* follow) const;
-  int merge_of(const Node& node, int next) const;
+  int merge_of(const Node& node, int next, std::vector<int>* others) const;
   int make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls);
   std::vector<int> loop_exits(int header, bool iterates, int exit);
-  int choose_follow(const std::vector<int>& exits, int exit, int next) const;
+  int choose_follow(const std::vector<int>& exits, int exit, int next);
+  int likely_follow(const std::vector<int>& exits, int exit, int next) const;
   const Instruction* explicit_jump(int to, const Instruction* jump, int next) const;
   bool continues(int from, int to, int next) const;
   bool leave(int to, const Instruction* jump_at, const Instruction* about, int next, Stmts* out, bool* falls);
@@ -249,12 +258,16 @@ class Structurer {
   bool likely_pass(const Stmt* nop, const Stmt* next) const;
   Expr* lambda_result(const Stmts& body);
 
+  size_t choose(size_t among);
+  int choose_block(int likeliest, const std::vector<int>& others);
+
   Session& session_;
   CodeChoices choices_;
   Arena& arena_;
   Function& function_;
   const bytecode::Code& code_;
   CodeKind kind_;
+  Reading* reading_;
   Flow flow_;
   int32_t clock_ = 0;
   int end_stack_ = 0;

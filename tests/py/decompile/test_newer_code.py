@@ -95,6 +95,86 @@ PROGRAMS = {
 
 # Programs whose text need not come back, as long as what it compiles to does.
 SAME_CODE = {
+    "endless loops that are left in several ways": (
+        311,
+        """
+        def f(a):
+            with open(a) as b:
+                while True:
+                    c = b.read()
+                    if c != a:
+                        return False
+                    if not c:
+                        return True
+        """,
+    ),
+    "ways out of a finally block and a handler": (
+        311,
+        """
+        def f(a):
+            if not a:
+                return False
+            try:
+                with open(a) as b:
+                    b.write()
+            finally:
+                a.unlink()
+            return True
+        """,
+    ),
+    "ways out of a loop in a with statement": (
+        311,
+        """
+        def f(a):
+            try:
+                b = open(a)
+            except OSError:
+                return False
+            with b:
+                for c in b:
+                    if c.startswith(a):
+                        return True
+            return False
+        """,
+    ),
+    "handlers in handlers": (
+        311,
+        """
+        def f(a):
+            for x in a:
+                try:
+                    b = 3
+                except OSError:
+                    try:
+                        if a:
+                            if x:
+                                b = 4
+                    except OSError:
+                        try:
+                            if a:
+                                if x:
+                                    b = 5
+                        except OSError:
+                            pass
+            return 42
+        """,
+    ),
+    "a with statement at the end of a handler": (
+        311,
+        """
+        def f(a):
+            try:
+                raise a(1)
+            except ValueError:
+                try:
+                    raise a
+                except KeyError:
+                    with a() as b:
+                        with a(2) as c:
+                            c.d()
+            return b.e().split()
+        """,
+    ),
     "statements on the lines of their bodies": (
         311,
         """
