@@ -49,6 +49,8 @@ class Choices {
   }
 
   const std::set<Choice>& made() const { return made_; }
+  // Also those that were made in another reading.
+  void add(const Choices& other) { made_.insert(other.made_.begin(), other.made_.end()); }
 
  private:
   std::set<Choice> turned_, made_;

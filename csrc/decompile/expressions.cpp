@@ -70,8 +70,16 @@ Expr* Structurer::boolean(BoolOp op, Expr* left, Expr* right) {
       made->items.push_back(side);
     }
   }
-  order_items(made);
+  order_joined(made);
   return made;
+}
+
+// What jumps join is done when the last part of it is: the code behind it may have been looked at before.
+void Structurer::order_joined(Expr* made) {
+  int32_t last = -1;
+  for (const Expr* item : made->items) last = std::max(last, item->last);
+  order_items(made);
+  if (last >= 0) made->last = last;
 }
 
 bool Structurer::can_absorb(int from, int block) const {
@@ -330,7 +338,7 @@ bool Structurer::join_comparison(Node& node, Node& other) {
   chain->ops = first->ops;
   chain->ops.insert(chain->ops.end(), second->ops.begin(), second->ops.end());
   chain->first = first->first;
-  chain->last = ++clock_;
+  chain->last = second->last;
   node.stack.resize(base);
   if (go_on) {
     node.stack.push_back(other.stack.back());
@@ -357,7 +365,20 @@ bool Structurer::join_comparison(Node& node, Node& other) {
   placed_[at(drop)] = 1;
   if (--edges_[at(drop)] == 0) --edges_[at(drop_to)];
   node.blocks.push_back(drop);
+  if (node.end == End::kCondition) skip_jump(node);
   return true;
+}
+
+// Behind a chain stands a jump over what drops the middle value.
+void Structurer::skip_jump(Node& node) {
+  const int jump = node.fall;
+  if (!flow_.only_jumps(jump) || edges_[at(jump)] != 1 || barrier_[at(jump)] != 0) return;
+  const auto found = cached_.find(jump);
+  if (found != cached_.end() && found->second->blocks.size() > 1) return;
+  if (found != cached_.end()) cached_.erase(found);
+  placed_[at(jump)] = 1;
+  node.blocks.push_back(jump);
+  node.fall = flow_.blocks[at(jump)].fall;
 }
 
 bool Structurer::join_value(Node& node, Node& other) {
@@ -383,7 +404,7 @@ bool Structurer::join_branches(Node& node, Node& fall, Node& jump) {
     if (fall.stack.size() != base + 1 || jump.stack.size() != base + 1 || flow_.resolve(fall.to) != flow_.resolve(jump.to)) return false;
     if (is_frame(fall.stack.back()) || is_frame(jump.stack.back())) return false;
     made->items = {node.test, value_of(fall.stack.back()), value_of(jump.stack.back())};
-    order_items(made);
+    order_joined(made);
     node.stack.push_back(made);
     const int to = jump.to;
     if (fall.to == to) --edges_[at(to)];
@@ -399,10 +420,10 @@ bool Structurer::join_branches(Node& node, Node& fall, Node& jump) {
     // Both branches test the other way round where the whole is negated.
     if (fall.jump_if && jump.jump_if) {
       made->items = {node.test, negate(fall.test, made->at), negate(jump.test, made->at)};
-      order_items(made);
+      order_joined(made);
       made = negate(made, made->at);
     } else {
-      order_items(made);
+      order_joined(made);
     }
     const int target = jump.jump;
     --edges_[at(target)];

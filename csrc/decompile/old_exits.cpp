@@ -194,11 +194,11 @@ class ExitMerger {
 
 }  // namespace
 
-// Up to 3.9 `return a < b < c` returns in both places; the first return was a jump to the second one.
+// Up to 3.9, and sometimes from 3.12 on, `return a < b < c` returns in both places; the first return was a jump to the second one.
 void join_returned_comparisons(Flow& flow) {
   for (size_t i = 1; i + 2 < flow.ins.size(); ++i) {
-    if (flow.ins[i].op != Op::ROT_TWO || flow.ins[i + 1].op != Op::POP_TOP || flow.ins[i + 2].op != Op::RETURN_VALUE ||
-        flow.ins[i - 1].op != Op::RETURN_VALUE) {
+    const bool swaps = flow.ins[i].op == Op::ROT_TWO || (flow.ins[i].op == Op::SWAP && flow.ins[i].arg == 2);
+    if (!swaps || flow.ins[i + 1].op != Op::POP_TOP || flow.ins[i + 2].op != Op::RETURN_VALUE || flow.ins[i - 1].op != Op::RETURN_VALUE) {
       continue;
     }
     const auto leads_here = [&](const Instruction& in) { return in.op == Op::JUMP_IF_FALSE_OR_POP && in.target == static_cast<int>(i); };

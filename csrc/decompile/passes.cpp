@@ -54,13 +54,20 @@ Op opposite(Op op) {
 }
 
 bool same_position(const Instruction& a, const Instruction& b) {
+  // The second one of a pair has no place of its own.
+  if ((a.position.end_column < 0) != (b.position.end_column < 0) && a.op == b.op) return a.position.line == b.position.line;
   return a.position.line == b.position.line && a.position.column == b.position.column && a.position.end_line == b.position.end_line &&
          a.position.end_column == b.position.end_column;
 }
 
+// Only one of two copies may find a variable unbound.
+bool same_load(Op a, Op b) {
+  const auto checked = [](Op op) { return op == Op::LOAD_FAST_CHECK ? Op::LOAD_FAST : op; };
+  return checked(a) == checked(b);
+}
+
 bool same_step(const Instruction& a, const Instruction& b) {
-  const auto checked = [](Op op) { return op == Op::LOAD_FAST_CHECK ? Op::LOAD_FAST : op; };  // only one copy may find it unbound
-  return checked(a.op) == checked(b.op) && (a.target >= 0) == (b.target >= 0) && (a.target >= 0 || a.arg == b.arg) && same_position(a, b);
+  return same_load(a.op, b.op) && (a.target >= 0) == (b.target >= 0) && (a.target >= 0 || a.arg == b.arg) && same_position(a, b);
 }
 
 // 3.12 and later: COPY, POP_JUMP_IF_x, POP_TOP is what JUMP_IF_x_OR_POP was.
@@ -230,6 +237,7 @@ void split_pairs(bytecode::Code& code) {
     split.push_back(in);
     split.back().op = second;
     split.back().arg = in.arg & 15;
+    split.back().position.end_column = -1;
   }
   moved.push_back(static_cast<int32_t>(split.size()));
   if (split.size() == code.instructions.size()) return;
@@ -345,6 +353,7 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
     const bytecode::Position& p = flow.ins[at(i)].position;
     return Key{p.line, p.column, p.end_line, p.end_column};
   };
+  const auto hidden = [&](int i) { return flow.ins[at(i)].op == Op::NOP && flow.hidden[at(i)] != 0; };
   for (int i = 0; i < n; ++i) {
     const Op op = flow.ins[at(i)].op;
     if (!is_conditional(op) || flow.ins[at(i)].position.line < 0) continue;
@@ -357,16 +366,22 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
         int a = first, b = i;
         while (a > 0 && b - 1 > first) {
           const Instruction &p = flow.ins[at(a - 1)], &q = flow.ins[at(b - 1)];
+          if (hidden(b - 1) || hidden(a - 1)) {  // also a jump back that was joined with what jumps over it
+            hidden(b - 1) ? --b : --a;
+            continue;
+          }
           const bool same_jump = p.op == Op::JUMP_ABSOLUTE && q.op == Op::JUMP_ABSOLUTE;
           if (row_of[at(a - 1)] != row_of[at(b - 1)]) break;
-          if (!same_jump && !(same_position(p, q) && (p.op == q.op || (p.target >= 0 && p.op == opposite(q.op))) &&
+          if (!same_jump && !(same_position(p, q) && (same_load(p.op, q.op) || (p.target >= 0 && p.op == opposite(q.op))) &&
                               (p.target >= 0 || p.arg == q.arg) && (p.op != Op::NOP || flow.hidden[at(a - 1)] != 0))) {
             break;
           }
           --a;
           --b;
         }
-        while (a < first && flow.ins[at(a)].op == Op::JUMP_ABSOLUTE) ++a, ++b;  // a test begins with no jump
+        // A test begins with no jump.
+        while (a < first && (hidden(a) || flow.ins[at(a)].op == Op::JUMP_ABSOLUTE)) ++a;
+        while (b < i && (hidden(b) || flow.ins[at(b)].op == Op::JUMP_ABSOLUTE)) ++b;
         if (!walk_alike(flow, a, b, 100000)) continue;
         flow.ins[at(b)].op = Op::JUMP_ABSOLUTE;
         flow.ins[at(b)].target = a;
@@ -701,7 +716,11 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
     const bool constant =
         in.op == Op::RETURN_VALUE && i > 0 && flow.ins[at(i - 1)].op == Op::LOAD_CONST && same_position(flow.ins[at(i - 1)], in);
     const int before = constant ? i - 2 : i - 1;
-    if (before >= 0 && same_position(flow.ins[at(before)], in)) continue;
+    if (in.op != Op::RAISE_VARARGS && before >= 0 && same_position(flow.ins[at(before)], in)) {
+      int k = before;  // in a loop what the loop has on the stack goes first, at the place of the `return`
+      while (k >= 0 && flow.ins[at(k)].op == Op::POP_TOP && same_position(flow.ins[at(k)], in)) --k;
+      if (k == before || k < 0 || same_position(flow.ins[at(k)], in)) continue;
+    }
     const Key key{in.position.line, in.position.column, in.position.end_line, in.position.end_column, static_cast<int>(in.op)};
     const auto [found, added] = first_exit.insert({key, i});
     if (added) continue;

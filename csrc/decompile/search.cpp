@@ -23,16 +23,18 @@ class Search {
     Reading best;
     std::string reason;
     if (attempt(&best, false, &reason)) return;
+    const Choices likeliest = session_.choices;
     const size_t cost = session_.steps - before + 1;
     readings_ = session_.again ? std::min(kMostReadings / 10, kMostSteps / 10 / cost) : std::min(kMostReadings, kMostSteps / cost);
     while (!session_.hopeless && improve(&best)) {
-      if (done_) return;
+      if (done_) return session_.choices.add(likeliest);
     }
     // Where exceptions are handled the check does not follow values.
     std::string again;
     Reading none;
     if (kind_ == CodeKind::kFunction && !session_.hopeless && function_.code.rows.empty() && attempt(&none, true, &again)) return;
     session_.hopeless = true;
+    session_.choices = likeliest;
     throw NoForm{reason};
   }
 

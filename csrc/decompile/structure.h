@@ -143,6 +143,7 @@ class Structurer {
   Expr* constant(PyObject* object, const Instruction& in);
   Expr* combine(ExprKind kind, const Instruction& in, Exprs items);
   void order_items(Expr* made);
+  void order_joined(Expr* made);
   void push(Node& node, Expr* value) { node.stack.push_back(value); }
   Expr* pop_raw(Node& node);
   Expr* pop(Node& node) { return value_of(pop_raw(node)); }
@@ -188,6 +189,7 @@ class Structurer {
   bool same_target(int a, int b) const;
   bool join_conditions(Node& node, Node& other);
   bool join_comparison(Node& node, Node& other);
+  void skip_jump(Node& node);
   bool join_value(Node& node, Node& other);
   bool join_branches(Node& node, Node& fall, Node& jump);
   bool can_absorb(int from, int block) const;

@@ -95,6 +95,66 @@ PROGRAMS = {
 
 # Programs whose text need not come back, as long as what it compiles to does.
 SAME_CODE = {
+    "tests of loops made of several conditions": (
+        311,
+        """
+        def f(a, b, c):
+            while a == 1 or (b and c != 2):
+                a(b)
+            while not (a and b):
+                a(b)
+            while a is not None and (a(b) or b):
+                a(c)
+                if not a: break
+            return a
+
+
+        def g(a, b):
+            while a is None or i < a:
+                try:
+                    v = b[i]
+                except IndexError:
+                    break
+                if v is a or v == a:
+                    return i
+                i += 1
+            raise ValueError
+        """,
+    ),
+    "chained comparisons whose ends are copied": (
+        311,
+        """
+        def f(a, b):
+            assert 0 <= a < b.c
+            assert 1 <= a <= 12, a
+            for x in b:
+                if not 'a' <= x.lower() <= 'z':
+                    return False
+            return a
+
+
+        def g(a):
+            return a if 1 < a < 3 else 4
+
+
+        def h(a):
+            if 1 < a < 2 or a:
+                return 2
+            return 5
+
+
+        k = lambda a: 'a' <= a <= 'z'
+        l = lambda a, b: a and 'a' <= a <= 'z' <= b
+        """,
+    ),
+    "conditions in conditional expressions": (
+        311,
+        """
+        def f(a, b, c):
+            d = a if b == c and c.e() else b
+            return (d if (a if b else c) else 4), [d if a or b else c for d in a]
+        """,
+    ),
     "endless loops that are left in several ways": (
         311,
         """
