@@ -68,7 +68,7 @@ enum class ExprKind : uint8_t {
   kClosure,      // LOAD_CLOSURE; text
   kAnnotations,  // a function's annotations as a tuple
   kDecorated,    // items: decorators and then a kFunction or kClass
-  kMatchValue,   // what match patterns make of the subject
+  kMatchValue,   // the subject of a match statement items[0], or (op: 1) the test for case `number` of it
   kOther,        // known by `text` to those who made it
 };
 
@@ -177,8 +177,9 @@ enum class PatternKind : uint8_t { kValue, kSingleton, kSequence, kMapping, kCla
 
 struct Pattern {
   PatternKind kind = PatternKind::kAs;
-  Expr* value = nullptr;  // kValue, kSingleton, kClass: the class
-  std::string name;       // kAs, kStar, kMapping: **rest; empty: none or `_`
+  const bytecode::Instruction* at = nullptr;  // the first test
+  Expr* value = nullptr;                      // kValue, kSingleton, kClass: the class
+  std::string name;                           // kAs (items: what it names, or none), kStar, kMapping: **rest; empty: none or `_`
   bool has_rest = false;
   std::vector<Pattern*> items;
   std::vector<Expr*> keys;            // kMapping

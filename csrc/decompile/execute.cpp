@@ -90,6 +90,7 @@ bool Structurer::is_frame(const Expr* expr) {
     case ExprKind::kIterator:
     case ExprKind::kWithExit:
     case ExprKind::kException:
+    case ExprKind::kMatchValue:
       return true;
     case ExprKind::kOther:
       return expr->text == "accumulator" || expr->text == "saved";

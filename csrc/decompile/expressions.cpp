@@ -146,6 +146,10 @@ void Structurer::absorb(Node& node, int block) {
   node.jump_at = nullptr;
   for (int i = b.start; i < b.end; ++i) {
     const Instruction& in = flow_.ins[at(i)];
+    if (const int one = flow_.case_of[at(i)]; one >= 0) {
+      if (test_case(node, i)) return;
+      if (!flow_.cases[at(one)].bare) continue;
+    }
     if (is_conditional(in.op)) {
       node.end = End::kCondition;
       node.fall = b.fall;
@@ -216,7 +220,8 @@ bool Structurer::continues_comparison(const Node& node) const {
 bool Structurer::reduce_once(Node& node) {
   const int region = flow_.blocks[at(node.last)].region;
   Node* other = child(node.fall, node.stack, region);
-  if (other == nullptr || !only_nops(other->stmts)) return false;
+  if (other == nullptr || !only_nops(other->stmts) || case_test(*other) != nullptr) return false;
+  if (case_test(node) != nullptr) return join_guard(node, *other);
   if (join_comparison(node, *other)) return true;
   if (continues_comparison(node)) return false;
   if (other->end == End::kCondition) {
@@ -233,7 +238,7 @@ bool Structurer::reduce_once(Node& node) {
   if (!value && !condition) return false;
   // Only where the other branch may be an expression is it worth looking at.
   Node* jump = child(node.jump, node.stack, region);
-  return jump != nullptr && only_nops(jump->stmts) && join_branches(node, *other, *jump);
+  return jump != nullptr && only_nops(jump->stmts) && case_test(*jump) == nullptr && join_branches(node, *other, *jump);
 }
 
 // Whether two jumps lead to the same place: copies of what was there, merged, have become jumps themselves.
@@ -361,6 +366,12 @@ bool Structurer::join_comparison(Node& node, Node& other) {
     node.test = negated ? negate(chain, chain->at) : chain;
     node.value = chain;
     node.jump_if = negated;
+    // Where the comparison holds a jump leads over what drops the middle value.
+    if (node.fall >= 0 && node.fall + 1 == drop && edges_[at(node.fall)] == 1 && flow_.only_jumps(node.fall)) {
+      placed_[at(node.fall)] = 1;
+      node.blocks.push_back(node.fall);
+      node.fall = flow_.blocks[at(node.fall)].fall;
+    }
   }
   placed_[at(drop)] = 1;
   if (--edges_[at(drop)] == 0) --edges_[at(drop_to)];

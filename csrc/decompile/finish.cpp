@@ -50,6 +50,17 @@ bool equal_items(const Exprs& a, const Exprs& b) {
   return true;
 }
 
+bool equal_patterns(const Pattern* a, const Pattern* b) {
+  if (a->kind != b->kind || a->name != b->name || a->has_rest != b->has_rest || a->keywords != b->keywords || !equal(a->value, b->value) ||
+      !equal_items(a->keys, b->keys) || a->items.size() != b->items.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < a->items.size(); ++i) {
+    if (!equal_patterns(a->items[i], b->items[i])) return false;
+  }
+  return true;
+}
+
 bool equal_lists(const Stmts& a, const Stmts& b);
 
 bool equal_stmt(const Stmt* a, const Stmt* b) {
@@ -73,7 +84,10 @@ bool equal_stmt(const Stmt* a, const Stmt* b) {
     }
   }
   for (size_t i = 0; i < a->cases.size(); ++i) {
-    if (!equal_lists(a->cases[i].body, b->cases[i].body)) return false;
+    if (!equal_patterns(a->cases[i].pattern, b->cases[i].pattern) || !equal(a->cases[i].guard, b->cases[i].guard) ||
+        !equal_lists(a->cases[i].body, b->cases[i].body)) {
+      return false;
+    }
   }
   return equal_lists(a->body, b->body) && equal_lists(a->orelse, b->orelse) && equal_lists(a->final, b->final);
 }
@@ -266,6 +280,7 @@ void Structurer::keep_generator(Stmts& body) {
 }
 
 void Structurer::finish(Stmts& body) {
+  settle_matches(body);
   tidy(body, true, 0);
   if (kind_ == CodeKind::kFunction) keep_generator(body);
   if (naming_) settle_names(body);

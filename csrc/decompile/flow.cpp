@@ -43,6 +43,8 @@ class Builder {
       merge_handler_ends(code_, flow_, row_of_, depths_);
     }
     merge_loop_tests(flow_, row_of_);
+    find_matches(code_, flow_, depths_);
+    replace_patterns();
     name_regions();
     place_nops();
     make_blocks();
@@ -149,6 +151,19 @@ class Builder {
     return row < 0 ? -1 : region_of_target_[at(code_.rows[at(row)].target)];
   }
 
+  // One conditional jump stands for all the code of a pattern.
+  void replace_patterns() {
+    for (size_t k = 0; k < flow_.cases.size(); ++k) {
+      const CodeCase& one = flow_.cases[k];
+      if (one.bare) continue;
+      Instruction& test = flow_.ins[at(one.start)];
+      test.op = Op::MATCH_CLASS;
+      test.arg = static_cast<uint32_t>(k);
+      test.target = one.fail;
+      for (int i : {one.start, one.start + 1, one.next}) leaders_[at(i)] = 1;
+    }
+  }
+
   void make_blocks() {
     const int n = size();
     leaders_[0] = 1;
@@ -177,6 +192,8 @@ class Builder {
       const Instruction& last = in(block.end - 1);
       if (!ends_flow(last.op) && b + 1 < flow_.blocks.size()) block.fall = static_cast<int>(b) + 1;
       if (last.target >= 0) (last.op == Op::JUMP_ABSOLUTE ? block.fall : block.jump) = flow_.block_of[at(last.target)];
+      if (const int one = flow_.case_of[at(block.end - 1)]; one >= 0 && !flow_.cases[at(one)].bare)
+        block.fall = flow_.block_of[at(flow_.cases[at(one)].next)];
       block.depth = depths_[at(block.start)];
     }
     for (int i = 0; i < n; ++i) {

@@ -8,6 +8,7 @@
 
 #include "bytecode/code.h"
 #include "decompile/choices.h"
+#include "decompile/patterns.h"
 
 namespace pellucid::decompile {
 
@@ -65,6 +66,9 @@ struct Flow {
   std::vector<int> block_of;          // by instruction
   std::vector<int> last_dominated;    // by block: the last one it dominates, in the order of the code
   std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
+  std::vector<CodePattern> patterns;
+  std::vector<CodeCase> cases;
+  std::vector<int> case_of;  // by instruction: the case that begins there, -1: none
 
   // Whether `outer` is `region` or one of its parents; -1 (no region) is everyone's parent.
   bool within(int region, int outer) const;

@@ -78,6 +78,7 @@ int Printer::first_line(const Stmt* stmt) {
     case StmtKind::kExpression:
     case StmtKind::kAssert:
     case StmtKind::kIf:
+    case StmtKind::kMatch:
       return line_at(leftmost(stmt->value));
     case StmtKind::kWhile:
       return stmt->value != nullptr ? line_at(leftmost(stmt->value)) : line_at(stmt->header);

@@ -28,6 +28,7 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
     case ExprKind::kExceptionMatch:
     case ExprKind::kNull:
     case ExprKind::kWithExit:
+    case ExprKind::kMatchValue:
       return;
     case ExprKind::kWithEnter:
       return;

@@ -361,9 +361,6 @@ void Printer::import_names(const std::vector<Alias>& names, bool dotted) {
   }
 }
 
-void Printer::match_statement(const Stmt*) { no_form("a match statement"); }
-void Printer::pattern(const Pattern*, int) {}
-
 void Printer::statement(const Stmt* stmt) {
   switch (stmt->kind) {
     case StmtKind::kFunction:

@@ -58,8 +58,6 @@ class Printer {
   void if_statement(const Stmt* stmt);
   void try_statement(const Stmt* stmt);
   void with_statement(const Stmt* stmt);
-  void match_statement(const Stmt* stmt);
-  void pattern(const Pattern* pattern, int level);
   void import_names(const std::vector<Alias>& names, bool dotted);
   void docstring(const Function& function);
   void parameters(const Function& function, bool annotated);
@@ -68,6 +66,13 @@ class Printer {
   void begin_line();
   void end_line();
   void mark(const bytecode::Instruction* at);
+
+  // print_match.cpp
+  void match_statement(const Stmt* stmt);
+  void pattern(const Pattern* pattern, int least);
+  void mapping_pattern(const Pattern* pattern);
+  void class_pattern(const Pattern* pattern);
+  void pattern_value(const Expr* value);
 
   // layout.cpp
   static int first_line(const Stmt* stmt);

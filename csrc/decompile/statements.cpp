@@ -147,6 +147,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
       jump_at = node->jump_at;
     } else {
       block = make_if(*node, &out, next, falls);
+      stack = node->stack;
     }
   }
   settle(out);
@@ -216,7 +217,8 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   if (const Stmt* last = last_of(made->body); code_.version < 310 && last != nullptr && last->kind == StmtKind::kContinue)
     then_falls = false;
   int follow = merge;
-  if (const Stmt* failed = failed_assertion(made->body, code_.version); failed != nullptr) {
+  const bool is_case = case_test(node) != nullptr;
+  if (const Stmt* failed = is_case ? nullptr : failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
     made->value = negate(node.test, node.test->at);
     made->body.clear();
@@ -228,11 +230,13 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     out->push_back(made);
     return jump;
   }
-  if (behind >= 0 && (jump == behind || flow_.resolve(jump) == flow_.resolve(behind))) {
+  if (is_case && behind >= 0 && keep_default(node, jump, behind, &made->orelse)) {
+    leave(jump, nullptr, about, behind, &made->orelse, &else_falls);
+  } else if (behind >= 0 && (jump == behind || flow_.resolve(jump) == flow_.resolve(behind))) {
     // No else, unless there stands a `continue`.
     Stmts otherwise;
     const bool loops = !loops_.empty() && flow_.resolve(jump) == loops_.back().header && flow_.resolve(jump) == flow_.resolve(behind);
-    if (loops && kind_ != CodeKind::kComprehension && inlining_ == 0 && decide(ChoiceKind::kBehind, about, false)) {
+    if (loops && !is_case && kind_ != CodeKind::kComprehension && inlining_ == 0 && decide(ChoiceKind::kBehind, about, false)) {
       if (merge >= 0) --barrier_[at(merge)];
       out->push_back(made);
       Stmt* back = arena_.stmt(StmtKind::kContinue);
@@ -243,7 +247,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     }
     leave(jump, nullptr, about, behind, &otherwise, &else_falls);
     made->orelse = std::move(otherwise);
-    if (made->orelse.empty() && decide(ChoiceKind::kEmptyElse, about, has_empty_else(jump))) {
+    if (made->orelse.empty() && !is_case && decide(ChoiceKind::kEmptyElse, about, has_empty_else(jump))) {
       made->orelse.push_back(arena_.stmt(StmtKind::kPass));
     }
   } else if (merge < 0 && !then_falls && !decide(ChoiceKind::kElse, about, has_old_else(jump))) {
@@ -251,9 +255,11 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);
   }
+  if (is_case) make_case(made, follow == jump && merge < 0 && !then_falls);
   out->push_back(made);
   if (merge >= 0) {
     --barrier_[at(merge)];
+    drop_subject(node, merge);
     return merge;
   }
   if (then_falls || else_falls) *falls = true;

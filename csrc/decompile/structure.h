@@ -225,6 +225,22 @@ class Structurer {
   bool continues(int from, int to, int next) const;
   bool leave(int to, const Instruction* jump_at, const Instruction* about, int next, Stmts* out, bool* falls);
 
+  // match.cpp
+  bool test_case(Node& node, int index);
+  static const Expr* case_test(const Node& node);
+  bool join_guard(Node& node, Node& guard);
+  void make_case(Stmt* made, bool ends);
+  void drop_subject(Node& node, int to) const;
+  void settle_matches(Stmts& body);
+  void take_cases(Stmts& list, size_t index, Stmt* whole);
+  void add_default(Stmt* whole, const CodeCase& last, Stmts body);
+  bool is_default(const Instruction* nop, const CodeCase& last, bool alone) const;
+  bool keep_default(const Node& node, int jump, int behind, Stmts* out);
+  Pattern* pattern_of(int index);
+  Pattern* bare_pattern(const CodePattern& code);
+  Pattern* sequence_of(const CodePattern& code);
+  Expr* value_of(const PatternValue& value);
+
   // exceptions.cpp
   int make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int make_with(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
