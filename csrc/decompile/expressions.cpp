@@ -269,7 +269,12 @@ bool Structurer::join_conditions(Node& node, Node& other) {
   const bool threaded = code_.version < 310 && !flow_.blocks[at(node.first)].header && node.jump != other.fall && other.fall >= 0 &&
                         flow_.only_jumps(other.fall) && edges_[at(other.fall)] == 1 &&
                         flow_.resolve(other.fall) == flow_.resolve(node.jump) && node.jump != other.jump;
-  if ((node.jump == other.fall || threaded) && !node.keep && one()) {
+  // Behind a jump back that was turned around stands an instruction that is nothing.
+  const auto stands_for = [&](int block) {
+    const Block& b = flow_.blocks[at(block)];
+    return b.fall == node.jump && b.end - b.start == 1 && flow_.hidden[at(b.start)] != 0 && edges_[at(block)] == 1;
+  };
+  if ((node.jump == other.fall || threaded || (other.fall >= 0 && stands_for(other.fall))) && !node.keep && one()) {
     if (other.keep) {
       Expr* value = other.jump_if ? boolean(kAnd, node.test, other.value) : boolean(kOr, negate(node.test, node.test->at), other.value);
       node.value = value;

@@ -510,6 +510,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
     } else if (load.arg >= code.consts.size() || code.consts[load.arg].get() != Py_None || row_of[at(i)] >= 0 || row_of[at(start)] >= 0)
       continue;
     if (!never_returns) {
+      if (code.version >= 312 && in.op == Op::RETURN_VALUE) continue;  // what is added at the end is one instruction
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       // `return`, or the None of `return None`. A `pass` is as wide, but stands where statements do.

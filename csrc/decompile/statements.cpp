@@ -370,6 +370,24 @@ int Structurer::likely_follow(const std::vector<int>& exits, int exit, int next)
   return best >= 0 ? best : exit >= 0 ? exit : candidates[0];
 }
 
+// Where `continue` leads to what is left of the `True` of an endless loop, that stands inside of the loop: further to the right than its
+// statements do, on a line of its own in front of them.
+void Structurer::take_true(Stmt* loop) const {
+  if (code_.version < 311 || loop->body.empty() || loop->body[0]->kind != StmtKind::kNop) return;
+  const bytecode::Position& nop = loop->body[0]->at->position;
+  int line = -1, column = -1;  // of the first statement
+  for (const Instruction* in = loop->body[0]->at + 1; in < flow_.ins.data() + flow_.ins.size(); ++in) {
+    const bytecode::Position& p = in->position;
+    if (p.line <= nop.line || p.column < 0) continue;
+    if (line >= 0 && p.line != line) break;
+    column = line < 0 ? p.column : std::min(column, p.column);
+    line = p.line;
+  }
+  if (line < 0 || nop.line != nop.end_line || nop.column <= column) return;
+  loop->header = loop->body[0]->at;
+  loop->body.erase(loop->body.begin());
+}
+
 int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* falls) {
   const Block head = flow_.blocks[at(header)];
   const Instruction& first = flow_.ins[at(head.start)];
@@ -481,6 +499,7 @@ int Structurer::make_loop(int header, Exprs* stack, Stmts* out, int next, bool* 
     closed(barriers, 0);
     loops_.pop_back();
   }
+  if (made->kind == StmtKind::kWhile && made->value == nullptr) take_true(made);
   if (const Stmt* last = last_of(made->body); last != nullptr && last->kind == StmtKind::kContinue && !spans(last->at, 8)) {
     while (made->body.back() != last) made->body.pop_back();
     made->body.pop_back();

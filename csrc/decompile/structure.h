@@ -221,6 +221,7 @@ class Structurer {
   std::vector<int> loop_exits(int header, bool iterates, int exit);
   int choose_follow(const std::vector<int>& exits, int exit, int next);
   int likely_follow(const std::vector<int>& exits, int exit, int next) const;
+  void take_true(Stmt* loop) const;
   const Instruction* explicit_jump(int to, const Instruction* jump, int next) const;
   bool continues(int from, int to, int next) const;
   bool leave(int to, const Instruction* jump_at, const Instruction* about, int next, Stmts* out, bool* falls);
