@@ -350,6 +350,11 @@ void Printer::with_statement(const Stmt* stmt) {
   }
   out_ += ':';
   end_line();
+  if (layout_ && stmt->body.empty()) {  // the place of a `pass` on a line of its own would be left
+    out_.back() = ' ';
+    out_ += "pass\n";
+    return;
+  }
   block(stmt->body);
 }
 

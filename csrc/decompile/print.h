@@ -107,6 +107,8 @@ class Printer {
   void constant(PyObject* object, int least);
   int constant_precedence(PyObject* object) const;
   void joined(const Expr* expr);
+  static bool is_percent_format(const Expr* expr);
+  void percent_format(const Expr* expr);
   bool joined_pieces(const Expr* expr, const std::string& quote, bool spec, std::string* out, bool* clash);
   std::string text_of(const Expr* expr, int least);
   std::string repr(PyObject* object);

@@ -211,6 +211,9 @@ int Printer::precedence(const Expr* e) const {
       return kPrecAwait;
     case ExprKind::kStarred:
       return kPrecTuple;
+    case ExprKind::kJoined:
+    case ExprKind::kFormatted:
+      return is_percent_format(e) ? kPrecTerm : kPrecAtom;
     default:
       return kPrecAtom;
   }
@@ -395,7 +398,7 @@ void Printer::expr_inner(const Expr* e) {
       return;
     case ExprKind::kJoined:
     case ExprKind::kFormatted:
-      joined(e);
+      is_percent_format(e) ? percent_format(e) : joined(e);
       return;
     case ExprKind::kYield:
       out_ += "yield";
@@ -608,6 +611,61 @@ bool Printer::joined_pieces(const Expr* e, const std::string& quote, bool spec, 
     *out += '}';
   }
   return true;
+}
+
+// From 3.11 on `'%s' % (x,)` compiles to what an f-string does, but each value has the place of its own expression, not of `{x!s}`.
+bool Printer::is_percent_format(const Expr* e) {
+  const Exprs lone{const_cast<Expr*>(e)};
+  bool any = false;
+  for (const Expr* part : e->kind == ExprKind::kJoined ? e->items : lone) {
+    if (part->kind == ExprKind::kConst) continue;
+    if (part->kind != ExprKind::kFormatted || part->op == 0 || part->at == nullptr || part->items[0]->at == nullptr) return false;
+    const bytecode::Position &p = part->at->position, &q = part->items[0]->at->position;
+    if (p.line <= 0 || p.column < 0 || p.line != q.line || p.column != q.column || p.end_line != q.end_line ||
+        p.end_column != q.end_column) {
+      return false;
+    }
+    any = true;
+  }
+  return any;
+}
+
+void Printer::percent_format(const Expr* e) {
+  const Exprs lone{const_cast<Expr*>(e)};
+  std::string format;
+  Exprs values;
+  const auto add_text = [&](PyObject* text, bool literal) {
+    for (const char c : utf8(text)) {
+      format += c;
+      if (literal && c == '%') format += c;
+    }
+  };
+  for (const Expr* part : e->kind == ExprKind::kJoined ? e->items : lone) {
+    if (part->kind == ExprKind::kConst) {
+      add_text(part->object, true);
+      continue;
+    }
+    format += '%';
+    if (part->items.size() > 1) {
+      if (part->items[1]->kind != ExprKind::kConst) no_form("a format that is no constant");
+      std::string spec = utf8(part->items[1]->object);  // [>][width][.precision]
+      if (spec[0] == '>') {
+        spec.erase(0, 1);
+      } else if (spec[0] != '.') {
+        format += '-';
+      }
+      format += spec;
+    }
+    format += part->op == 1 ? 's' : part->op == 2 ? 'r' : 'a';
+    values.push_back(part->items[0]);
+  }
+  const py::Ref text = py::Ref::steal(PyUnicode_FromStringAndSize(format.data(), static_cast<Py_ssize_t>(format.size())));
+  if (!text) {
+    PyErr_Clear();
+    no_form("a format that is no text");
+  }
+  out_ += repr(text.get()) + " % ";
+  tuple(values, false);
 }
 
 void Printer::joined(const Expr* e) {
