@@ -43,6 +43,18 @@ PROGRAMS = {
                     if x
                     if b(x))
         """,
+    "a with statement of one line": """
+        def f(a, b):
+            with a(b): pass
+            with b as c: pass
+            return c
+        """,
+    "text formatted with a tuple over several lines": """
+        def f(a, b):
+            return ('%s and %-5r, 100%%: %.3a'
+                    % (a, b.x,
+                       a(b)))
+        """,
     "methods in a chain": """
         def f(a, b):
             return a.first(b) \\

@@ -152,6 +152,42 @@ PROGRAMS = {
             self.tags = '' if a == 0 else 'l' + str(a)
         """,
     ),
+    "or in front of a jump back": (
+        311,
+        """
+        def f(items, found):
+            for item in items:
+                if item.name == 'a' or item.name == 'b':
+                    found.append(item.value)
+            return found
+        """,
+    ),
+    "None from one branch of a returned expression": (
+        311,
+        """
+        def f(self):
+            return self.decoder.newlines if self.decoder else None
+
+
+        def g(self, index):
+            i = self.call(index)
+            return None if i in ('', 'none') else self.number(i)
+        """,
+    ),
+    "continue to the True of a loop": (
+        311,
+        """
+        def f(self):
+            while True:
+                try:
+                    self.read()
+                    if not self.data:
+                        break
+                except KeyError:
+                    continue
+                self.count += 1
+        """,
+    ),
     "a loop ends a function, its test as wide as a return": (
         311,
         """
