@@ -57,85 +57,61 @@ bool BlockPrinter::step_calls(const Instruction& in, int32_t index) {
 void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot) {
   std::vector<Expr> arguments;
   if (count + (null_slot ? 2 : 1) > stack_.size()) throw Unsupported("a call below the stack");
-  for (uint32_t i = 0; i < count; ++i) {
-    const Kind kind = at(0).slot.kind;
-    arguments.insert(arguments.begin(), kind == Kind::kClassBody || kind == Kind::kBuildClass ? pop() : pop_value());
-  }
-  Expr callee = pop();
+  for (uint32_t i = 0; i < count; ++i) arguments.insert(arguments.begin(), pop_value());
+  Expr callee;
   if (null_slot) {
-    Expr below = pop();
-    if (callee.slot.kind == Kind::kNull) {
-      callee = below;
-    } else if (below.slot.kind != Kind::kNull) {
-      arguments.insert(arguments.begin(), callee);
-      callee = below;
+    Expr above = pop();
+    if (above.slot.kind == Kind::kNull) {
+      callee = pop_value();
+    } else {
+      stack_.push_back(above);
+      above = pop_value();
+      if (at(0).slot.kind == Kind::kNull) {
+        drop(1);
+        callee = above;
+      } else {
+        arguments.insert(arguments.begin(), above);
+        callee = pop_value();
+      }
     }
+  } else {
+    callee = pop_value();
   }
   const size_t named =
       keyword_names == nullptr ? 0 : static_cast<size_t>(PyTuple_Check(keyword_names) ? PyTuple_GET_SIZE(keyword_names) : 0);
   if (named > arguments.size()) throw Unsupported("more names than arguments");
-  std::string text;
-  const bool is_class = callee.slot.kind == Kind::kBuildClass && arguments.size() >= 2 && arguments[0].slot.kind == Kind::kClassBody;
-  int depth = callee.depth;
   const size_t positional = arguments.size() - named;
-  for (size_t i = is_class ? 2 : 0; i < arguments.size(); ++i) {
-    if (arguments[i].slot.kind != Kind::kValue) {
-      stack_.push_back(arguments[i]);
-      arguments[i] = pop_value();
-    }
+  const auto key_of = [&](size_t argument) {
+    PyObject* key = PyTuple_GET_ITEM(keyword_names, static_cast<Py_ssize_t>(argument - positional));
+    if (!PyUnicode_Check(key)) throw Unsupported("a name of an argument that is no text");
+    return utf8(key);
+  };
+  bool plain = true;
+  for (size_t i = positional; i < arguments.size(); ++i) plain &= writable(key_of(i));
+  std::string text = plain ? "" : callee.text + ", " + shared_.literal(keyword_names);
+  int depth = callee.depth;
+  for (size_t i = 0; i < arguments.size(); ++i) {
     if (!text.empty()) text += ", ";
     depth = std::max(depth, arguments[i].depth + 1);
-    if (i < positional) {
-      text += arguments[i].text;
-    } else {
-      const std::string key = utf8(PyTuple_GET_ITEM(keyword_names, static_cast<Py_ssize_t>(i - positional)));
-      text += writable(key) ? key + "=" + arguments[i].text : "**{" + quoted_name(key) + ": " + arguments[i].text + "}";
-    }
+    text += (plain && i >= positional ? key_of(i) + "=" : "") + arguments[i].text;
   }
-  if (is_class) {
-    make_class_statement(arguments[0], class_name_of(arguments[0].slot.extra), text);
-    return;
-  }
-  if (callee.slot.kind != Kind::kValue) {
-    stack_.push_back(callee);
-    callee = pop_value();
-  }
-  push(value_expr(operand(callee) + "(" + text + ")", true, false, depth));
+  push(value_expr((plain ? operand(callee) : shared_.helper("call")) + "(" + text + ")", true, false, depth));
 }
 
 void BlockPrinter::call_star(bool keywords) {
-  const Expr named = keywords ? pop_value() : Expr();
-  const Expr arguments = at(0).slot.kind == Kind::kClassBases ? pop() : pop_value();
-  Expr callee = pop();
-  if (version_ >= 311) {
-    Expr below = pop();
-    if (callee.slot.kind == Kind::kNull) std::swap(callee, below);
-  }
+  settle();
+  const Expr named = keywords ? pop_value() : Expr(), arguments = pop_value();
+  if (version_ >= 313) drop(1);
+  const Expr callee = pop_value();
+  if (version_ >= 311 && version_ < 313) drop(1);
   std::string text = "*" + operand(arguments);
   if (keywords) text += ", **" + operand(named);
-  if (callee.slot.kind == Kind::kBuildClass && arguments.slot.kind == Kind::kClassBases) {
-    make_class_statement(arguments, class_name_of(arguments.slot.extra), text);
-    return;
-  }
-  if (callee.slot.kind != Kind::kValue) {
-    stack_.push_back(callee);
-    callee = pop_value();
-  }
-  push(value_expr(operand(callee) + "(" + text + ")", true, false, std::max(arguments.depth, named.depth) + 1));
-}
-
-std::vector<std::string> BlockPrinter::free_names(PyObject* code, const Expr* cells) const {
-  bytecode::Code nested;
-  if (!bytecode::decode(code, nested)) throw PythonError();
-  size_t wanted = 0;
-  for (const bytecode::LocalKind kind : nested.localsplus_kinds) wanted += kind == bytecode::LocalKind::kFree;
-  if (cells == nullptr) return {};
-  const std::vector<std::string> names = unit_.cells(cells->slot.extra).names;
-  if (names.size() != wanted) throw Unsupported("a closure of another length");
-  return names;
+  push(value_expr(operand(callee) + "(" + text + ")", true, false, 1));
 }
 
 void BlockPrinter::make_function(int32_t index, uint32_t flags) {
+  static_cast<void>(index);
+  settle();
   const std::string qualname = version_ < 311 ? pop_value().text : "None";
   Expr code_value = pop();
   PyObject* code = code_value.slot.kind == Kind::kCode ? code_constant(code_value.slot.extra) : nullptr;
@@ -143,7 +119,7 @@ void BlockPrinter::make_function(int32_t index, uint32_t flags) {
     stack_.push_back(code_value);
     code_value = pop_value();
   }
-  std::string defaults, keyword_defaults, annotations;
+  std::string defaults = "None", keyword_defaults = "None", annotations = "None";
   Expr cells;
   bool has_cells = false;
   const auto take = [&](uint32_t flag) {
@@ -173,85 +149,44 @@ void BlockPrinter::make_function(int32_t index, uint32_t flags) {
   size_t wanted = 0;
   for (const bytecode::LocalKind kind : nested.localsplus_kinds) wanted += kind == bytecode::LocalKind::kFree;
   const bool known_cells = !has_cells || cells.slot.kind == Kind::kCells;
-  const size_t given = has_cells && known_cells ? unit_.cells(cells.slot.extra).names.size() : 0;
-  if (code == nullptr || !known_cells || given != wanted) {  // made by a compiler of others: what it is shows at run time
+  const Cells given = has_cells && known_cells ? unit_.cells(cells.slot.extra) : Cells{};
+  const std::string rest = ", " + defaults + ", " + keyword_defaults + ", " + annotations;
+  if (code == nullptr || !known_cells || given.names.size() != wanted) {  // made by a compiler of others: what it is shows at run time
+    std::string closure = "None";
     if (has_cells) {
       stack_.push_back(cells);
-      cells = pop_value();
+      closure = pop_value().text;
     }
-    settle();
     const std::string text = code == nullptr ? code_value.text : shared_.literal(code);
-    const auto or_none = [](const std::string& one) { return one.empty() ? std::string("None") : one; };
-    push_done(shared_.helper("function") + "(" + shared_.helper("globals") + "(), " + or_none(defaults) + ", " + or_none(keyword_defaults) +
-              ", " + or_none(annotations) + ", " + or_none(cells.text) + ", " + text + ", " + qualname + ")");
+    push_done(shared_.helper("function") + "(" + shared_.helper("globals") + "(), " + text + ", " + qualname + rest + ", " + closure + ")");
     return;
   }
-  const std::vector<std::string> free = free_names(code, has_cells ? &cells : nullptr);
-  if (is_class_body(nested)) {
-    unit_.keep_class(index, code, free);
-    push_kind(Kind::kClassBody, index);
-    return;
-  }
-  settle();
-  // What was taken off is evaluated before the function is there.
-  const auto held = [&](std::string& text) {
-    if (text.empty()) return;
-    const std::string name = fresh();
-    statement(name + " = " + text);
-    text = name;
-  };
-  held(defaults);
-  held(keyword_defaults);
-  held(annotations);
   const std::string printed = unit_.temporary("f" + std::to_string(shared_.next_number()));
-  UnitPrinter inner(shared_, &unit_.scope(), code, free);
+  // A class statement would call the metaclass, and outside of functions nothing is a free variable: there a function stands around.
+  const bool alone = !given.own.empty() && unit_.scope().type != Scope::kFunction && !unit_.inside_function();
+  print_function(code, given, printed, alone);
+  std::string shadows;
+  for (const std::string& name : given.own) shadows += ", '" + name + "', " + name;
+  const std::string name = version_ < 311 ? qualname : quoted(nested.qualname.get());
+  push_done(shared_.helper(is_class_body(nested) || alone ? "made_inside" : "made") + "(" + printed + ", " + quoted(nested.name.get()) + ", " + name +
+            rest + shadows + ")");
+}
+
+void BlockPrinter::print_function(PyObject* code, const Cells& cells, const std::string& name, bool alone) {
+  UnitPrinter inner(shared_, &unit_.scope(), code, cells.names);
   const std::vector<Line> body = inner.body();
   unit_.borrow(inner.lent());
-  statement(inner.keyword() + " " + printed + "(" + inner.parameters() + "):");
-  for (const Line& line : body) out_.lines.push_back({indent_ + 2 + line.indent, line.text});
-  statement(shared_.helper("named") + "(" + printed + ", " + quoted(nested.name.get()) + ", " + quoted(nested.qualname.get()) + ")");
-  if (has_cells && !unit_.cells(cells.slot.extra).own.empty()) {
-    std::string names, values;
-    for (const std::string& name : unit_.cells(cells.slot.extra).own) {
-      names += "'" + name + "', ";
-      values += name + ", ";
-    }
-    statement(printed + " = " + shared_.helper("with_cells") + "(" + printed + ", (" + names + "), (" + values + "))");
+  const bool is_class = is_class_body(inner.code());
+  int more = 1;
+  if (is_class || alone) {
+    statement("def " + name + "():");
+    for (const std::string& own : cells.own) out_.lines.push_back({indent_ + 1, own + " = None"});
+    more = 2;
   }
-  if (!defaults.empty()) statement(printed + ".__defaults__ = " + defaults);
-  if (!keyword_defaults.empty()) statement(printed + ".__kwdefaults__ = " + keyword_defaults);
-  if (!annotations.empty()) statement(printed + ".__annotations__ = " + shared_.helper("annotations") + "(" + annotations + ")");
-  push(value_expr(printed, true, true));
-  // A loop may make another one before this one is used.
-  const std::string made = fresh();
-  statement(made + " = " + printed);
-  at(0).text = made;
-}
-
-// The name that is loaded behind the function of a class body.
-std::string BlockPrinter::class_name_of(int32_t index) const {
-  for (auto i = static_cast<size_t>(index) + 1; i < code_.instructions.size(); ++i) {
-    const Instruction& in = code_.instructions[i];
-    if (in.op == Op::SET_FUNCTION_ATTRIBUTE) continue;
-    if (in.op != Op::LOAD_CONST || in.arg >= code_.consts.size() || !PyUnicode_Check(code_.consts[in.arg].get())) break;
-    return utf8(code_.consts[in.arg].get());
-  }
-  throw Unsupported("a class whose name is no constant");
-}
-
-void BlockPrinter::make_class_statement(const Expr& body, const std::string& class_name, const std::string& bases) {
-  const auto& [code, free] = unit_.kept_class(body.slot.extra);
-  if (!writable(class_name)) throw Unsupported("a class whose name is no identifier");
-  settle();
-  UnitPrinter inner(shared_, &unit_.scope(), code, free);
-  const std::vector<Line> lines = inner.body();
-  unit_.borrow(inner.lent());
-  statement("class " + class_name + (bases.empty() ? "" : "(" + bases + ")") + ":");
-  for (const Line& line : lines) out_.lines.push_back({indent_ + 2 + line.indent, line.text});
-  if (unit_.scope().type == Scope::kFunction && !unit_.is_own_name(class_name)) unit_.use_class_name(class_name);
-  const std::string made = fresh();
-  statement(made + " = " + class_name);
-  push(value_expr(made, true, true));
+  const std::string class_name = utf8(inner.code().name.get());
+  out_.lines.push_back({indent_ + more - 1, is_class ? "class " + (writable(class_name) ? class_name : name) + ":"
+                                                     : inner.keyword() + " " + name + "(" + inner.parameters() + "):"});
+  for (const Line& line : body) out_.lines.push_back({indent_ + more + line.indent, line.text});
 }
 
 // Whether a loop around SEND stands at `index`: what `await` and `yield from` are compiled to. Then `end` is where it goes on.

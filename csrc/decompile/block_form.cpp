@@ -83,7 +83,7 @@ void UnitPrinter::name_variables(const std::vector<std::string>& free_names) {
     } else {
       const bool mangled = scope_.in_class && name.rfind("__", 0) == 0 && (name.size() < 4 || name.compare(name.size() - 2, 2, "__") != 0);
       // The class statement makes this cell itself, under this name. No other variable of a class or module may become an attribute.
-      const bool implicit = scope_.type == Scope::kClass && name == "__class__";
+      const bool implicit = scope_.type == Scope::kClass && (name == "__class__" || name == "__classdict__");
       const bool hidden = scope_.type != Scope::kFunction;
       // Callers know arguments by name: they keep it, and what reads a global of that name says so.
       const bool hides = slot >= n_arguments && globals.count(name) != 0;
@@ -127,6 +127,13 @@ void UnitPrinter::name_variables(const std::vector<std::string>& free_names) {
   }
 }
 
+bool UnitPrinter::keeps_cell(uint32_t slot) const {
+  if (scope_.type == Scope::kFunction || slot >= code_.localsplus_kinds.size()) return false;
+  if (code_.localsplus_kinds[slot] == LocalKind::kLocal || code_.localsplus_kinds[slot] == LocalKind::kFree) return false;
+  const std::string name = utf8(code_.localsplus_names[slot].get());
+  return scope_.type == Scope::kModule || (name != "__class__" && name != "__classdict__");
+}
+
 std::string UnitPrinter::name_of_slot(uint32_t slot) const {
   if (slot >= scope_.slots.size()) throw Unsupported("a variable that does not exist");
   return scope_.slots[slot];
@@ -167,7 +174,7 @@ bool UnitPrinter::needs_global_form(const std::string& name) const {
 void UnitPrinter::use_global(const std::string& name, bool stores) {
   bool hidden = false;
   for (const Scope* scope = scope_.outer; scope != nullptr; scope = scope->outer) {
-    hidden |= scope->type == Scope::kFunction && (scope->own.count(name) != 0 || scope->class_names.count(name) != 0);
+    hidden |= scope->type == Scope::kFunction && scope->own.count(name) != 0;
   }
   if (stores || hidden) scope_.globals.insert(name);
 }
@@ -353,6 +360,9 @@ std::vector<Line> UnitPrinter::body() {
     }
     if (!cells.empty()) lines.push_back({0, "if 0: lambda: (" + join(cells, ", ") + ",)"});
     if ((code_.flags & (kGenerator | kAsyncGenerator)) != 0) lines.push_back({0, "if 0: yield"});
+  }
+  for (uint32_t slot = 0; code_.version < 311 && slot < scope_.slots.size(); ++slot) {
+    if (keeps_cell(slot)) lines.push_back({0, scope_.slots[slot] + " = " + shared_.helper("CellType") + "()"});
   }
   lines.insert(lines.end(), blocks.begin(), blocks.end());
   if (!function) {

@@ -171,16 +171,7 @@ Expr BlockPrinter::pop_value() {
     top.slot = {};
   }
   if (top.slot.kind == Kind::kLocals) return value_expr(shared_.helper("locals") + "()", true, false);
-  if (top.slot.kind == Kind::kBuildClass) return value_expr(shared_.helper("builtins") + ".__build_class__", true, true);
   if (top.slot.kind == Kind::kCode) return value_expr(shared_.literal(code_constant(top.slot.extra)), true, true);
-  if (top.slot.kind == Kind::kClassBody) {
-    const auto& [code, names] = unit_.kept_class(top.slot.extra);
-    std::string cells;
-    for (const std::string& name : names) cells += cell_of(name) + ", ";
-    return value_expr(shared_.helper("function") + "(" + shared_.helper("globals") + "(), None, None, None, (" + cells + "), " +
-                          shared_.literal(code) + ", None)",
-                      true, false);
-  }
   if (top.slot.kind == Kind::kClosure) return value_expr(cell(static_cast<uint32_t>(top.slot.extra)), true, true);
   if (top.slot.kind == Kind::kCells) {
     std::string text;
@@ -207,8 +198,7 @@ Expr& BlockPrinter::value_at(size_t depth) {
       break;
     case Kind::kCode:
     case Kind::kClosure:
-    case Kind::kCells:
-    case Kind::kClassBody: {
+    case Kind::kCells: {
       const size_t place = stack_.size() - 1 - depth;
       stack_.push_back(found);
       const Expr value = pop_value();
@@ -261,9 +251,7 @@ void BlockPrinter::settle(Expr& expr) {
   if (expr.pure || !at_run_time(expr.slot.kind)) return;
   const std::string name = fresh();
   statement(name + " = " + expr.text);
-  const Slot slot = expr.slot;
   expr = value_expr(name, true, true);
-  expr.slot = slot;
 }
 
 // A statement that does something: what lies on the stack comes before it.
@@ -303,11 +291,7 @@ void BlockPrinter::go_home() {
     if (stack_[i].text == home) continue;
     targets += (targets.empty() ? "" : ", ") + home;
     values += (values.empty() ? "" : ", ") + stack_[i].text;
-    stack_[i] = [&] {
-      Expr done = value_expr(home, true, true);
-      done.slot = stack_[i].slot;
-      return done;
-    }();
+    stack_[i] = value_expr(home, true, true);
   }
   if (!targets.empty()) statement(targets + " = " + values);
   std::string unused;
@@ -356,12 +340,11 @@ void BlockPrinter::load_slot(uint32_t slot) {
 
 // A cell as an object: code that compilers of others make passes it on.
 std::string BlockPrinter::cell(uint32_t slot) const {
-  if (shadowed(slot)) return unit_.shadow(slot);
+  if (holds_cell(slot)) return cell_variable(slot);
   return cell_of(unit_.name_of_slot(slot));
 }
 
 std::string BlockPrinter::cell_of(const std::string& name) const {
-  if (unit_.scope().type == Scope::kModule) throw Unsupported("a cell of a module");
   return "(lambda: " + name + ").__closure__[0]";
 }
 
@@ -373,11 +356,14 @@ bool BlockPrinter::shadowed(uint32_t slot) const {
                      [slot](const Expr& expr) { return expr.slot.kind == Kind::kShadow && expr.slot.extra == static_cast<int32_t>(slot); });
 }
 
-std::string BlockPrinter::slot_text(uint32_t slot) const {
-  if (!shadowed(slot)) return unit_.name_of_slot(slot);
-  // Functions made in different rounds of a loop around the comprehension have different cells.
-  return unit_.shadow(slot) + (slot_kind(slot) == LocalKind::kLocal ? "" : ".cell_contents");
+// Whether a variable holds its cell as a value. Functions made in different rounds of a loop around a comprehension have different cells.
+bool BlockPrinter::holds_cell(uint32_t slot) const {
+  return unit_.keeps_cell(slot) || (shadowed(slot) && slot_kind(slot) != LocalKind::kLocal);
 }
+
+std::string BlockPrinter::cell_variable(uint32_t slot) const { return shadowed(slot) ? unit_.shadow(slot) : unit_.name_of_slot(slot); }
+
+std::string BlockPrinter::slot_text(uint32_t slot) const { return cell_variable(slot) + (holds_cell(slot) ? ".cell_contents" : ""); }
 
 LocalKind BlockPrinter::slot_kind(uint32_t slot) const {
   if (slot >= code_.localsplus_kinds.size()) throw Unsupported("a variable that does not exist");
@@ -426,6 +412,26 @@ std::string BlockPrinter::variable(const std::string& name, bool global, bool st
   return shared_.helper(global || function ? "globals" : "locals") + "()[" + quoted_name(name) + "]";
 }
 
+// As variable(), to be read: builtins come behind globals.
+std::string BlockPrinter::loaded(const std::string& name, bool global) {
+  const std::string plain = variable(name, global, false);
+  if (plain == name) return plain;
+  const bool from_globals = global || unit_.scope().type == Scope::kFunction;
+  const std::string space = shared_.helper("globals") + "()";
+  if (from_globals) return shared_.helper("load_global") + "(" + space + ", " + quoted_name(name) + ")";
+  return shared_.helper("load_name") + "(" + shared_.helper("locals") + "(), " + space + ", " + quoted_name(name) + ")";
+}
+
+void BlockPrinter::remove(const std::string& name, bool global) {
+  const std::string plain = variable(name, global, true);
+  if (plain == name) {
+    act("del " + plain);
+    return;
+  }
+  const bool from_globals = global || unit_.scope().type == Scope::kFunction;
+  act(shared_.helper("delete_name") + "(" + shared_.helper(from_globals ? "globals" : "locals") + "(), " + quoted_name(name) + ")");
+}
+
 // Instructions.
 
 void BlockPrinter::binary(const std::string& text, bool in_place) {
@@ -451,38 +457,23 @@ void BlockPrinter::display(const char* open, const char* close, uint32_t count, 
     for (uint32_t i = 0; i < count; ++i) {
       const auto slot = static_cast<uint32_t>(pop().slot.extra);
       made.texts.insert(made.texts.begin(), cell(slot));
-      made.names.insert(made.names.begin(), shadowed(slot) ? unit_.shadow(slot) : unit_.name_of_slot(slot));
-      if (shadowed(slot)) made.own.push_back(unit_.shadow(slot));
+      made.names.insert(made.names.begin(), cell_variable(slot));
+      if (holds_cell(slot)) made.own.push_back(cell_variable(slot));
     }
     unit_.cells(next_ - 1) = made;
     push_kind(Kind::kCells, next_ - 1);
     return;
   }
   std::vector<Expr> items;
-  const bool of_class = count >= 2 && at(count - 1).slot.kind == Kind::kClassBody;
-  const uint32_t left_out = of_class ? 2 : 0;
-  for (uint32_t i = left_out; i < count; ++i) items.insert(items.begin(), pop_value());
+  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
   Expr made = value_expr(open, true, false);
-  if (of_class) {
-    pop();
-    made.slot = {Kind::kClassBases, pop().slot.extra};
-    count -= 2;
-  }
   for (uint32_t i = 0; i < count; ++i) {
     made.text += (i > 0 ? ", " : "") + items[i].text;
     made.depth = std::max(made.depth, items[i].depth + 1);
-    made.elements.push_back(items[i].text);
   }
   if (tuple && count == 1) made.text += ",";
   made.text += close;
-  made.is_tuple = tuple;
-  push_kept(made);
-}
-
-// As push(), for what is more than a value.
-void BlockPrinter::push_kept(const Expr& expr) {
-  push(expr);
-  at(0).slot = expr.slot;
+  push(made);
 }
 
 void BlockPrinter::build_map(uint32_t count) {
@@ -534,30 +525,13 @@ void BlockPrinter::swap(size_t depth) {
   if (stack_.size() - 1 - depth < below_) touched_below_ = true;
 }
 
-void BlockPrinter::append(uint32_t depth, const char* method, bool two) {
+// Adds to a collection on the stack: one value, or a key and a value.
+void BlockPrinter::grow(uint32_t depth, const char* helper, bool two) {
   const Expr value = pop_value();
   const Expr key = two ? pop_value() : Expr();
   if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
   settle();
-  const std::string target = value_at(depth - 1).text;
-  if (two) {
-    const bool value_first = version_ < 308;
-    statement(value_first ? target + "[" + key.text + "] = " + value.text : pair_statement(target, key.text, value.text));
-  } else {
-    statement(target + "." + method + "(" + value.text + ")");
-  }
-}
-
-// `target[key] = value` evaluates the value first; the stack has the key first.
-std::string BlockPrinter::pair_statement(const std::string& target, const std::string& key, const std::string& value) {
-  return target + ".update({" + key + ": " + value + "})";
-}
-
-void BlockPrinter::grow(uint32_t depth, const char* helper, const std::string& more) {
-  const Expr value = pop_value();
-  if (depth == 0 || depth > stack_.size()) throw Unsupported("a list below the stack");
-  settle();
-  statement(shared_.helper(helper) + "(" + value_at(depth - 1).text + ", " + value.text + more + ")");
+  statement(shared_.helper(helper) + "(" + value_at(depth - 1).text + ", " + (two ? key.text + ", " : "") + value.text + ")");
 }
 
 // 3.8: the six values that say how a finally block was entered.

@@ -61,9 +61,6 @@ enum class Kind : uint8_t {
   kSaved,       // the exception handled before, pushed by PUSH_EXC_INFO
   kLasti,       // the offset of the raising instruction
   kShadow,      // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back
-  kBuildClass,  // LOAD_BUILD_CLASS
-  kClassBody,   // the function of a class body: `extra` is the instruction that made it
-  kClassBases,  // a tuple or list of the function of a class body, its name and bases: at run time the bases only
   kLocals,      // LOAD_LOCALS
   kClosure,     // a cell: `extra` is its slot
   kCells,       // a tuple of cells: `extra` is the instruction that made it
@@ -79,7 +76,7 @@ struct Slot {
   bool operator<(const Slot& other) const { return std::tie(kind, extra) < std::tie(other.kind, other.extra); }
 };
 
-inline bool at_run_time(Kind kind) { return kind == Kind::kValue || kind == Kind::kClassBases; }
+inline bool at_run_time(Kind kind) { return kind == Kind::kValue; }
 
 // A place in the code with what is statically known there: one label of the dispatch loop.
 struct Instance {
@@ -99,8 +96,6 @@ struct Expr {
   bool pure = false;    // neither raises nor does anything, and gives the same later
   int depth = 0;
   PyObject* constant = nullptr;
-  std::vector<std::string> elements;  // of a tuple display
-  bool is_tuple = false;
 };
 
 // A block in text; `\x01N\x02` stands for the label of instance N.
@@ -120,7 +115,6 @@ struct Scope {
   std::set<std::string> own;       // names that are variables of this scope, as printed
   std::set<std::string> globals, nonlocals;
   std::set<std::string> temporaries;  // names of ours that are assigned here
-  std::set<std::string> class_names;  // that class statements bind here
   bool in_class = false;              // names with two underscores would be mangled
 };
 
@@ -156,13 +150,11 @@ class UnitPrinter {
   bool is_argument_for_good(uint32_t slot) const { return slot < constant_slots_.size() && constant_slots_[slot]; }
   void borrow(const std::set<std::string>& names);  // of a class body inside: see lent()
   void use_global(const std::string& name, bool stores);
+  bool inside_function() const;           // whether a function stands around
+  bool keeps_cell(uint32_t slot) const;  // whether a variable holds its cell, as a value: classes and modules have no cells
   bool needs_global_form(const std::string& name) const;
   int32_t row_at(int32_t index) const { return cfg_.blocks[static_cast<size_t>(cfg_.block_of[static_cast<size_t>(index)])].row; }
   bool starts_block(int32_t index) const;
-  void keep_class(int32_t index, PyObject* code, std::vector<std::string> free_names) { classes_[index] = {code, std::move(free_names)}; }
-  const std::pair<PyObject*, std::vector<std::string>>& kept_class(int32_t index) const { return classes_.at(index); }
-  bool is_own_name(const std::string& name) const { return scope_.own.count(name) != 0; }
-  void use_class_name(const std::string& name) { scope_.class_names.insert(name); }
   Cells& cells(int32_t index) { return cells_[index]; }  // the variables of a tuple of cells
 
  private:
@@ -175,7 +167,6 @@ class UnitPrinter {
   std::string with_labels(const std::string& text) const;
   std::vector<Line> declarations() const;
   bool has_docstring() const;
-  bool inside_function() const;
 
   Shared& shared_;
   Scope scope_;
@@ -189,7 +180,6 @@ class UnitPrinter {
   std::vector<int> first_label_;
   std::vector<bool> constant_slots_;
   std::map<int32_t, Cells> cells_;
-  std::map<int32_t, std::pair<PyObject*, std::vector<std::string>>> classes_;  // bodies, by the instruction that makes their function
   std::set<std::string> lent_;
   int unit_ = 0;
 };

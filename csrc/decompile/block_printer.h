@@ -21,8 +21,6 @@ class BlockPrinter {
   Expr& at(size_t depth);
   Expr& value_at(size_t depth);
   void push(Expr expr);
-  void push_kept(const Expr& expr);
-  void list_to_tuple();
   void push_kind(Kind kind, int32_t extra);
   static Expr value_expr(std::string text, bool primary, bool pure, int depth = 0);
   std::string fresh();
@@ -42,6 +40,8 @@ class BlockPrinter {
   // block_ops.cpp: variables and groups of instructions.
   void load_slot(uint32_t slot);
   bool shadowed(uint32_t slot) const;
+  bool holds_cell(uint32_t slot) const;
+  std::string cell_variable(uint32_t slot) const;
   std::string cell(uint32_t slot) const;
   std::string cell_of(const std::string& name) const;
   PyObject* code_constant(int32_t index) const;
@@ -54,6 +54,8 @@ class BlockPrinter {
   std::string attribute(const Expr& owner, const std::string& name);
   std::string quoted_name(const std::string& name) const;
   std::string variable(const std::string& name, bool global, bool stores);
+  std::string loaded(const std::string& name, bool global);
+  void remove(const std::string& name, bool global);
   void binary(const std::string& text, bool in_place);
   void display(const char* open, const char* close, uint32_t count, bool tuple);
   void build_map(uint32_t count);
@@ -61,9 +63,7 @@ class BlockPrinter {
   void rotate(size_t count);
   void copy(size_t depth);
   void swap(size_t depth);
-  void append(uint32_t depth, const char* method, bool two);
-  static std::string pair_statement(const std::string& target, const std::string& key, const std::string& value);
-  void grow(uint32_t depth, const char* helper, const std::string& more);
+  void grow(uint32_t depth, const char* helper, bool two);
   void end_finally(int32_t index);
   void pop_finally(bool keep_top);
   void with_cleanup(int32_t index);
@@ -87,11 +87,8 @@ class BlockPrinter {
   bool step_calls(const bytecode::Instruction& in, int32_t index);
   void call(uint32_t count, PyObject* keyword_names, bool null_slot);
   void call_star(bool keywords);
-  void finish_call(const Expr& callee, const std::string& arguments, const std::vector<Expr>& positional, size_t n_arguments);
   void make_function(int32_t index, uint32_t flags);
-  void make_class_statement(const Expr& body, const std::string& class_name, const std::string& bases);
-  std::string class_name_of(int32_t index) const;
-  std::vector<std::string> free_names(PyObject* code, const Expr* cells) const;
+  void print_function(PyObject* code, const Cells& cells, const std::string& name, bool alone);
   bool step_suspension(const bytecode::Instruction& in, int32_t index);
   void delegate(const char* first, int32_t end);
   bool sends_in_loop(int32_t index, int32_t* end) const;

@@ -146,7 +146,7 @@ bool BlockPrinter::step_imports(const Instruction& in) {
       act(shared_.helper("setup_annotations") + "(" + shared_.helper("locals") + "())");
       return true;
     case Op::LOAD_BUILD_CLASS:
-      push_kind(Kind::kBuildClass, 0);
+      push(value_expr(shared_.helper("builtins") + ".__build_class__", true, true));
       return true;
     case Op::PRINT_EXPR: {
       const Expr value = pop_value();
@@ -164,18 +164,7 @@ bool BlockPrinter::step_imports(const Instruction& in) {
   }
 }
 
-void BlockPrinter::list_to_tuple() {
-  const Expr value = at(0).slot.kind == Kind::kClassBases ? pop() : pop_value();
-  Expr made = value_expr("(*" + operand(value) + ",)", true, false, value.depth + 1);
-  made.slot = value.slot;
-  push_kept(made);
-}
-
 void BlockPrinter::intrinsic(uint32_t which) {
-  if (which == 6) {
-    list_to_tuple();
-    return;
-  }
   const Expr value = pop_value();
   switch (which) {
     case 1:
@@ -192,6 +181,9 @@ void BlockPrinter::intrinsic(uint32_t which) {
       return;
     case 5:
       push(value_expr("+" + operand(value), false, false, value.depth + 1));
+      return;
+    case 6:
+      push_call("tuple", value.text);
       return;
     case 7:
     case 8:

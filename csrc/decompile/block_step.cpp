@@ -35,7 +35,7 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
     case Op::ASYNC_GEN_WRAP:
       return true;
     case Op::MAKE_CELL:
-      if (shadowed(in.arg)) act(unit_.shadow(in.arg) + " = " + shared_.helper("CellType") + "()");
+      if (holds_cell(in.arg)) act(cell_variable(in.arg) + " = " + shared_.helper("CellType") + "()");
       return true;
     case Op::RETURN_GENERATOR:
       push(value_expr("None", true, true));
@@ -151,7 +151,7 @@ bool BlockPrinter::step_variables(const Instruction& in) {
     case Op::LOAD_FROM_DICT_OR_DEREF:
     case Op::LOAD_FROM_DICT_OR_GLOBALS: {
       const std::string plain =
-          in.op == Op::LOAD_FROM_DICT_OR_DEREF ? slot_name(in.arg) : variable(name(in.arg), /*global=*/true, /*stores=*/false);
+          in.op == Op::LOAD_FROM_DICT_OR_DEREF ? slot_name(in.arg) : loaded(name(in.arg), /*global=*/true);
       const std::string original = in.op == Op::LOAD_FROM_DICT_OR_DEREF ? utf8(code_.localsplus_names[in.arg].get()) : name(in.arg);
       const Expr space = pop();
       if (space.slot.kind == Kind::kLocals) {
@@ -165,7 +165,7 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       push_kind(Kind::kLocals, 0);
       return true;
     case Op::LOAD_NAME:
-      push(value_expr(variable(name(in.arg), false, false), true, false));
+      push(value_expr(loaded(name(in.arg), false), true, false));
       return true;
     case Op::STORE_NAME:
       if ((name(in.arg) == "__classcell__" || name(in.arg) == "__classdictcell__") && at(0).slot.kind != Kind::kValue) {
@@ -175,12 +175,12 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       store(variable(name(in.arg), false, true));
       return true;
     case Op::DELETE_NAME:
-      act("del " + variable(name(in.arg), false, true));
+      remove(name(in.arg), false);
       return true;
     case Op::LOAD_GLOBAL: {
       const bool null = version_ >= 311 && (in.arg & 1) != 0;
       if (null && version_ < 313) push_kind(Kind::kNull, 0);
-      push(value_expr(variable(name(version_ >= 311 ? in.arg >> 1 : in.arg), true, false), true, false));
+      push(value_expr(loaded(name(version_ >= 311 ? in.arg >> 1 : in.arg), true), true, false));
       if (null && version_ >= 313) push_kind(Kind::kNull, 0);
       return true;
     }
@@ -188,7 +188,7 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       store(variable(name(in.arg), true, true));
       return true;
     case Op::DELETE_GLOBAL:
-      act("del " + variable(name(in.arg), true, true));
+      remove(name(in.arg), true);
       return true;
     case Op::LOAD_METHOD:
     case Op::LOAD_ATTR: {
@@ -330,12 +330,10 @@ void BlockPrinter::format(bool has_spec, uint32_t conversion) {
 
 void BlockPrinter::unpacked_display(const char* open, const char* close, uint32_t count, const char* star) {
   std::vector<Expr> items;
-  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), at(0).slot.kind == Kind::kClassBases ? pop() : pop_value());
+  for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
   std::string text = open;
   for (const Expr& item : items) text += star + operand(item) + ", ";
-  Expr made = value_expr(text + close, true, false, 1);
-  if (!items.empty()) made.slot = items[0].slot.kind == Kind::kClassBases ? items[0].slot : Slot{};
-  push_kept(made);
+  push(value_expr(text + close, true, false, 1));
 }
 
 bool BlockPrinter::step_displays(const Instruction& in) {
@@ -405,32 +403,33 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       for (uint32_t i = 0; i < in.arg; ++i) maps.insert(maps.begin(), pop_value());
       settle();
       for (Expr& map : maps) settle(map);
-      const std::string callee = value_at(1).text;
-      push_done("{}");
-      const std::string made = value_at(0).text;
-      for (const Expr& map : maps) statement(shared_.helper("merge") + "(" + made + ", " + map.text + ", " + callee + ")");
+      std::string all;
+      for (const Expr& map : maps) all += ", " + map.text;
+      push_done(shared_.helper("merged") + "(" + value_at(1).text + all + ")");
       return true;
     }
-    case Op::LIST_TO_TUPLE:
-      list_to_tuple();
+    case Op::LIST_TO_TUPLE: {
+      const Expr value = pop_value();
+      push_call("tuple", value.text);
       return true;
+    }
     case Op::LIST_APPEND:
-      append(in.arg, "append", false);
+      grow(in.arg, "append", false);
       return true;
     case Op::SET_ADD:
-      append(in.arg, "add", false);
+      grow(in.arg, "add", false);
       return true;
     case Op::MAP_ADD:
-      append(in.arg, "", true);
+      grow(in.arg, "map_add", true);
       return true;
     case Op::LIST_EXTEND:
-      grow(in.arg, "extend", "");
+      grow(in.arg, "extend", false);
       return true;
     case Op::SET_UPDATE:
-      append(in.arg, "update", false);
+      grow(in.arg, "set_update", false);
       return true;
     case Op::DICT_UPDATE:
-      grow(in.arg, "update", "");
+      grow(in.arg, "update", false);
       return true;
     case Op::DICT_MERGE: {
       const Expr value = pop_value();

@@ -27,7 +27,12 @@ complex = builtins.complex
 nan = float("nan")
 CellType = types.CellType
 slice = builtins.slice
-super = builtins.super
+tuple = builtins.tuple
+
+# What adds to collections that the interpreter builds.
+append = list.append
+add = builtins.set.add
+set_update = builtins.set.update
 
 _SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE and Py_TPFLAGS_MAPPING
 
@@ -271,7 +276,7 @@ def annotations(pairs: Any) -> Dict[str, Any]:
     return pairs if isinstance(pairs, dict) else dict(zip(pairs[::2], pairs[1::2]))
 
 
-def function(space: Any, defaults: Any, kwdefaults: Any, notes: Any, cells: Any, code: Any, qualname: Any) -> Any:
+def function(space: Any, code: Any, qualname: Any, defaults: Any, kwdefaults: Any, notes: Any, cells: Any) -> Any:
     """A function of a code object, as MAKE_FUNCTION makes it."""
     made = types.FunctionType(code, space, None, defaults, cells or None)
     made.__kwdefaults__ = kwdefaults
@@ -282,24 +287,67 @@ def function(space: Any, defaults: Any, kwdefaults: Any, notes: Any, cells: Any,
     return made
 
 
-def named(function: Any, name: str, qualname: str) -> Any:
-    """Gives a function the names of its original, in its code object too."""
+def made(function: Any, name: str, qualname: str, defaults: Any, kwdefaults: Any, notes: Any, *cells: Any) -> Any:
+    """A function as its original is made: with these names, defaults and annotations; `cells`: free variables and what they are in."""
+    code = _named(function.__code__, name, qualname)
+    return _finished(function, code, qualname, defaults, kwdefaults, notes, cells)
+
+
+def made_inside(around: Any, name: str, qualname: str, defaults: Any, kwdefaults: Any, notes: Any, *cells: Any) -> Any:
+    """The function of the class body, or the function, that stands in a function, likewise."""
+    found = next(const for const in around.__code__.co_consts if isinstance(const, types.CodeType))
+    return _finished(around, _named(found, name, qualname), qualname, defaults, kwdefaults, notes, cells)
+
+
+def _named(code: types.CodeType, name: str, qualname: str) -> types.CodeType:
     names: Dict[str, Any] = {"co_name": name}
     if sys.version_info >= (3, 11):
         names["co_qualname"] = qualname
-    function.__code__ = function.__code__.replace(**names)
-    function.__name__, function.__qualname__ = name, qualname
-    return function
+    return code.replace(**names)
 
 
-def with_cells(function: Any, names: Tuple[str, ...], cells: Tuple[Any, ...]) -> Any:
-    """A function whose free variables of these names are in these cells."""
-    code = function.__code__
-    own = dict(zip(names, cells))
-    closure = tuple(own.get(name, cell) for name, cell in zip(code.co_freevars, function.__closure__))
-    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    made.__kwdefaults__, made.__qualname__, made.__doc__ = function.__kwdefaults__, function.__qualname__, function.__doc__
+def _finished(function: Any, code: types.CodeType, qualname: str, defaults: Any, kwdefaults: Any, notes: Any, cells: Any) -> Any:
+    known: Dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    known.update(zip(cells[::2], cells[1::2]))
+    closure = tuple(known[free] for free in code.co_freevars)
+    made = types.FunctionType(code, function.__globals__, code.co_name, defaults, closure)
+    made.__kwdefaults__, made.__qualname__ = kwdefaults, qualname
+    if notes is not None:
+        made.__annotations__ = annotations(notes)
     return made
+
+
+def call(function: Any, names: Tuple[str, ...], *arguments: Any) -> Any:
+    """A call with keywords that are no identifiers: the last arguments go to these names."""
+    positional = len(arguments) - len(names)
+    return function(*arguments[:positional], **dict(zip(names, arguments[positional:])))
+
+
+def load_global(space: Dict[str, Any], name: str) -> Any:
+    """A global, or the builtin of that name."""
+    if name in space:
+        return space[name]
+    found = space.get("__builtins__", builtins)
+    found = found if isinstance(found, dict) else vars(found)
+    if name in found:
+        return found[name]
+    raise NameError("name {!r} is not defined".format(name))
+
+
+def load_name(own: Any, space: Dict[str, Any], name: str) -> Any:
+    """A name of a class body or a module."""
+    try:
+        return own[name]
+    except KeyError:
+        return load_global(space, name)
+
+
+def delete_name(space: Any, name: str) -> None:
+    """`del` of a name that is no identifier."""
+    try:
+        del space[name]
+    except KeyError:
+        raise NameError("name {!r} is not defined".format(name)) from None
 
 
 def with_keys(values: Tuple[Any, ...], keys: Any) -> Dict[Any, Any]:
@@ -338,6 +386,19 @@ def merge(target: Dict[Any, Any], values: Any, function: Any) -> None:
         if key in target:
             raise TypeError("{}() got multiple values for keyword argument {!r}".format(shown, key))
         target[key] = values[key]
+
+
+def map_add(target: Dict[Any, Any], key: Any, value: Any) -> None:
+    """An entry of a dictionary display."""
+    target[key] = value
+
+
+def merged(function: Any, *maps: Any) -> Dict[Any, Any]:
+    """As BUILD_MAP_UNPACK_WITH_CALL: the keywords of a call from several dictionaries."""
+    target: Dict[Any, Any] = {}
+    for each in maps:
+        merge(target, each, function)
+    return target
 
 
 def is_sequence(value: Any) -> bool:
