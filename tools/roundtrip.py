@@ -220,7 +220,7 @@ def search_alternatives(pairs: List[Tuple[Result, Any]], compiler: _grading.Comp
 
 
 def try_block_form(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler, connection: Connection) -> None:
-    """Fails those whose block form there is not, or does not compile."""
+    """Fails those whose block form there is not, does not compile or is not proven."""
     made = []
     for result, code in pairs:
         connection.send(("at", result.index))
@@ -228,13 +228,16 @@ def try_block_form(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler,
         if source is None:
             result.outcome, result.reason = "failed", "no block form: " + why
             continue
-        request = _grading.request_for(code, source)
-        renamed = [name for name, _, is_renamed in bindings if is_renamed]
-        made.append((result, request._replace(name=renamed[0]) if renamed else request))
+        renamed = next((name for name, _, is_renamed in bindings if is_renamed), None)
+        values = {name: value for name, value, is_renamed in bindings if not is_renamed}
+        made.append((result, code, values, _grading.block_request(code, source, renamed)))
     connection.send(("at", -1))
-    for (result, _), compiled in zip(made, compiler.compile([request for _, request in made]) if made else []):
-        if isinstance(compiled, str):
-            result.outcome, result.reason = "failed", "the block form does not compile: " + compiled
+    for (result, code, values, _), compiled in zip(made, compiler.compile([each[3] for each in made]) if made else []):
+        connection.send(("at", result.index))
+        fault = _grading.block_form_fault(code, compiled, values)
+        if fault:
+            result.outcome, result.reason = "failed", fault
+    connection.send(("at", -1))
 
 
 def work(connection: Connection, version: int, python: str, line_layout: bool, search: bool) -> None:

@@ -57,6 +57,7 @@ bool BlockPrinter::step_calls(const Instruction& in, int32_t index) {
 void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot) {
   std::vector<Expr> arguments;
   if (count + (null_slot ? 2 : 1) > stack_.size()) throw Unsupported("a call below the stack");
+  settle_for(count);
   for (uint32_t i = 0; i < count; ++i) arguments.insert(arguments.begin(), pop_value());
   Expr callee;
   if (null_slot) {
@@ -86,7 +87,7 @@ void BlockPrinter::call(uint32_t count, PyObject* keyword_names, bool null_slot)
     if (!PyUnicode_Check(key)) throw Unsupported("a name of an argument that is no text");
     return utf8(key);
   };
-  bool plain = true;
+  bool plain = named == 0 || arguments.size() < 14;
   for (size_t i = positional; i < arguments.size(); ++i) plain &= writable(key_of(i));
   std::string text = plain ? "" : callee.text + ", " + shared_.literal(keyword_names);
   int depth = callee.depth;
@@ -168,8 +169,8 @@ void BlockPrinter::make_function(int32_t index, uint32_t flags) {
   std::string shadows;
   for (const std::string& name : given.own) shadows += ", '" + name + "', " + name;
   const std::string name = version_ < 311 ? qualname : quoted(nested.qualname.get());
-  push_done(shared_.helper(is_class_body(nested) || alone ? "made_inside" : "made") + "(" + printed + ", " + quoted(nested.name.get()) + ", " + name +
-            rest + shadows + ")");
+  push_done(shared_.helper(is_class_body(nested) || alone ? "made_inside" : "made") + "(" + printed + ", " + quoted(nested.name.get()) +
+            ", " + name + rest + shadows + ")");
 }
 
 void BlockPrinter::print_function(PyObject* code, const Cells& cells, const std::string& name, bool alone) {
@@ -183,9 +184,9 @@ void BlockPrinter::print_function(PyObject* code, const Cells& cells, const std:
     for (const std::string& own : cells.own) out_.lines.push_back({indent_ + 1, own + " = None"});
     more = 2;
   }
-  const std::string class_name = utf8(inner.code().name.get());
-  out_.lines.push_back({indent_ + more - 1, is_class ? "class " + (writable(class_name) ? class_name : name) + ":"
-                                                     : inner.keyword() + " " + name + "(" + inner.parameters() + "):"});
+  // The class' own name would be a variable of the function around.
+  out_.lines.push_back(
+      {indent_ + more - 1, is_class ? "class " + name + ":" : inner.keyword() + " " + name + "(" + inner.parameters() + "):"});
   for (const Line& line : body) out_.lines.push_back({indent_ + more + line.indent, line.text});
 }
 

@@ -83,7 +83,7 @@ void UnitPrinter::name_variables(const std::vector<std::string>& free_names) {
     } else {
       const bool mangled = scope_.in_class && name.rfind("__", 0) == 0 && (name.size() < 4 || name.compare(name.size() - 2, 2, "__") != 0);
       // The class statement makes this cell itself, under this name. No other variable of a class or module may become an attribute.
-      const bool implicit = scope_.type == Scope::kClass && (name == "__class__" || name == "__classdict__");
+      const bool implicit = scope_.type == Scope::kClass && name == "__class__";
       const bool hidden = scope_.type != Scope::kFunction;
       // Callers know arguments by name: they keep it, and what reads a global of that name says so.
       const bool hides = slot >= n_arguments && globals.count(name) != 0;
@@ -131,7 +131,7 @@ bool UnitPrinter::keeps_cell(uint32_t slot) const {
   if (scope_.type == Scope::kFunction || slot >= code_.localsplus_kinds.size()) return false;
   if (code_.localsplus_kinds[slot] == LocalKind::kLocal || code_.localsplus_kinds[slot] == LocalKind::kFree) return false;
   const std::string name = utf8(code_.localsplus_names[slot].get());
-  return scope_.type == Scope::kModule || (name != "__class__" && name != "__classdict__");
+  return scope_.type == Scope::kModule || name != "__class__";
 }
 
 std::string UnitPrinter::name_of_slot(uint32_t slot) const {
@@ -167,7 +167,7 @@ void UnitPrinter::borrow(const std::set<std::string>& names) {
 }
 
 bool UnitPrinter::needs_global_form(const std::string& name) const {
-  if (scope_.type == Scope::kClass) return true;  // the class body may have the name too
+  if (scope_.type != Scope::kFunction) return true;  // the body may have the name too
   return scope_.own.count(name) != 0 || std::find(scope_.slots.begin(), scope_.slots.end(), name) != scope_.slots.end();
 }
 
@@ -336,8 +336,9 @@ std::vector<Line> UnitPrinter::body() {
       has_docstring()) {
     lines.push_back({0, quoted(code_.consts[0].get())});
   }
-  const bool helped = std::any_of(blocks.begin(), blocks.end(),
-                                  [&](const Line& line) { return line.text.find(shared_.helpers() + ".") != std::string::npos; });
+  bool helped = std::any_of(blocks.begin(), blocks.end(),
+                            [&](const Line& line) { return line.text.find(shared_.helpers() + ".") != std::string::npos; });
+  for (uint32_t slot = 0; code_.version < 311 && slot < scope_.slots.size(); ++slot) helped |= keeps_cell(slot);
   // A class body takes the name from the function around; imported there it would become an attribute.
   const bool imports = helped && (function || !inside_function());
   if (imports && scope_.type == Scope::kClass) scope_.globals.insert(shared_.helpers());
@@ -372,9 +373,8 @@ std::vector<Line> UnitPrinter::body() {
   return lines;
 }
 
-// Up to 3.12 the first constant is the docstring, or None. Code that compilers of others make need not keep to that: then it is in use.
+// The first constant is the docstring, or None. Code that compilers of others make need not keep to that: then it is in use.
 bool UnitPrinter::has_docstring() const {
-  if (code_.version >= 313) return (code_.flags & 0x4000000) != 0;
   return std::none_of(code_.instructions.begin(), code_.instructions.end(),
                       [](const Instruction& in) { return (in.op == Op::LOAD_CONST || in.op == Op::RETURN_CONST) && in.arg == 0; });
 }

@@ -16,6 +16,7 @@ using bytecode::Op;
 namespace {
 
 constexpr int kMaxDepth = 8;  // of parentheses: the parser's stack is small
+constexpr size_t kMany = 14;  // values, or names with values
 
 constexpr const char* kBinary[] = {"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
 constexpr const char* kCompare[] = {"<", "<=", "==", "!=", ">", ">="};
@@ -65,11 +66,12 @@ BlockPrinter::BlockPrinter(UnitPrinter& unit, const Instance& instance)
 BlockText BlockPrinter::run() {
   int32_t index = instance_.start;
   level_ = instance_.level;
-  find_handler(index);
+  depths_ = instance_.depths;
+  find_row();
   if (instance_.raises_again) {
     statement(shared_.helper("reraise") + "(" + pop().text + ")");
     out_.ends = true;
-    return std::move(out_);
+    return finished();
   }
   for (bool first = true;; first = false) {
     if (index < 0 || static_cast<size_t>(index) >= code_.instructions.size()) throw Unsupported("execution runs off the end");
@@ -95,18 +97,45 @@ BlockText BlockPrinter::run() {
     }
     index = next_;
   }
+  return finished();
+}
+
+BlockText BlockPrinter::finished() {
+  if (out_.raises && out_.handler < 0) find_handler();
   return std::move(out_);
 }
 
-void BlockPrinter::find_handler(int32_t index) {
-  const int32_t row_index = unit_.row_at(index);
-  if (row_index < 0) return;
-  const bytecode::ExceptionRow& row = code_.rows[static_cast<size_t>(row_index)];
-  below_ = static_cast<size_t>(row.depth);
+void BlockPrinter::find_row() {
+  row_ = unit_.row_at(instance_.start);
+  if (row_ < 0) return;
+  below_ = kept(code_.rows[static_cast<size_t>(row_)]);
   if (below_ > stack_.size()) throw Unsupported("an exception row keeps more than there is");
+}
+
+size_t BlockPrinter::kept(const bytecode::ExceptionRow& row) const {
+  const auto known = instance_.depths.find(row.target);
+  return static_cast<size_t>(known == instance_.depths.end() ? row.depth : known->second);
+}
+
+void note_depth(const bytecode::Code& code, int32_t index, size_t depth, std::map<int32_t, int32_t>* depths) {
+  for (const auto& [set_up, handler] : code.set_ups) {
+    if (set_up != index) continue;
+    depths->erase(handler);
+    const auto row =
+        std::find_if(code.rows.begin(), code.rows.end(), [target = handler](const auto& each) { return each.target == target; });
+    if (row != code.rows.end() && static_cast<size_t>(row->depth) != depth) (*depths)[handler] = static_cast<int32_t>(depth);
+  }
+}
+
+// What a block that may raise leads to then: what cannot happen gets no blocks.
+void BlockPrinter::find_handler() {
+  if (row_ < 0) return;
+  const bytecode::ExceptionRow& row = code_.rows[static_cast<size_t>(row_)];
   Instance handler;
   handler.level = instance_.level;
-  handler.stack.assign(instance_.stack.begin(), instance_.stack.begin() + row.depth);
+  handler.stack.assign(instance_.stack.begin(), instance_.stack.begin() + static_cast<std::ptrdiff_t>(kept(row)));
+  handler.depths = instance_.depths;
+  handler.depths.erase(row.target);
   if (version_ < 311) {
     old_handler(row, &handler);
     return;
@@ -153,7 +182,10 @@ void BlockPrinter::old_handler(const bytecode::ExceptionRow& row, Instance* hand
 
 // Lines and expressions.
 
-void BlockPrinter::statement(const std::string& text) { out_.lines.push_back({indent_, text}); }
+void BlockPrinter::statement(const std::string& text, bool raises) {
+  out_.lines.push_back({indent_, text});
+  out_.raises |= raises;
+}
 
 Expr BlockPrinter::pop() {
   if (stack_.empty()) throw Unsupported("a value is taken from an empty stack");
@@ -247,6 +279,11 @@ void BlockPrinter::settle() {
   for (Expr& expr : stack_) settle(expr);
 }
 
+// Compilers build something else for displays and calls of many values, in steps: those get values that are there.
+void BlockPrinter::settle_for(size_t count) {
+  if (count > kMany) settle();
+}
+
 void BlockPrinter::settle(Expr& expr) {
   if (expr.pure || !at_run_time(expr.slot.kind)) return;
   const std::string name = fresh();
@@ -278,34 +315,38 @@ std::string BlockPrinter::label(int32_t index) {
   Instance next;
   next.start = index;
   next.level = level_;
+  next.depths = depths_;
   for (const Expr& expr : stack_) next.stack.push_back(expr.slot);
   return std::string("\x01") + std::to_string(unit_.instance(next)) + "\x01";
 }
 
 // Brings every value to its home, all at once, and lets go of what is not used any more.
 void BlockPrinter::go_home() {
+  settle_for(stack_.size());
   std::string targets, values;
+  bool raises = false;
   for (size_t i = 0; i < stack_.size(); ++i) {
     if (!at_run_time(stack_[i].slot.kind)) continue;
     const std::string home = unit_.home(i);
     if (stack_[i].text == home) continue;
     targets += (targets.empty() ? "" : ", ") + home;
     values += (values.empty() ? "" : ", ") + stack_[i].text;
+    raises |= !stack_[i].pure;
     stack_[i] = value_expr(home, true, true);
   }
-  if (!targets.empty()) statement(targets + " = " + values);
+  if (!targets.empty()) statement(targets + " = " + values, raises);
   std::string unused;
   for (size_t i = 0; i < instance_.stack.size(); ++i) {
     const bool still = i < stack_.size() && at_run_time(stack_[i].slot.kind);
     if (at_run_time(instance_.stack[i].kind) && !still) unused += unit_.home(i) + " = ";
   }
   for (int i = 0; i < fresh_; ++i) unused += unit_.temporary("t" + std::to_string(i)) + " = ";
-  if (!unused.empty()) statement(unused + "None");
+  if (!unused.empty()) statement(unused + "None", false);
 }
 
 void BlockPrinter::go_to(int32_t index) {
   go_home();
-  statement(unit_.temporary("at") + " = " + label(index));
+  statement(unit_.temporary("at") + " = " + label(index), false);
   leaves_ = true;
 }
 
@@ -313,16 +354,16 @@ void BlockPrinter::go_to(int32_t index) {
 void BlockPrinter::fork(const std::string& condition, int32_t if_true, int32_t if_false) {
   settle();
   const std::string test = unit_.temporary("test");
-  statement(test + " = " + condition);
+  statement(test + " = " + condition);  // or its truth may raise
   go_home();
   const std::string at = unit_.temporary("at");
-  statement(at + " = " + label(if_true) + " if " + test + " else " + label(if_false));
+  statement(at + " = " + label(if_true) + " if " + test + " else " + label(if_false), false);
   leaves_ = true;
 }
 
-void BlockPrinter::leave_with(const std::string& text) {
+void BlockPrinter::leave_with(const std::string& text, bool raises) {
   settle();
-  statement(text);
+  statement(text, raises);
   out_.ends = true;
   leaves_ = true;
 }
@@ -344,9 +385,7 @@ std::string BlockPrinter::cell(uint32_t slot) const {
   return cell_of(unit_.name_of_slot(slot));
 }
 
-std::string BlockPrinter::cell_of(const std::string& name) const {
-  return "(lambda: " + name + ").__closure__[0]";
-}
+std::string BlockPrinter::cell_of(const std::string& name) const { return "(lambda: " + name + ").__closure__[0]"; }
 
 PyObject* BlockPrinter::code_constant(int32_t index) const { return code_.consts[static_cast<size_t>(index)].get(); }
 
@@ -370,7 +409,7 @@ LocalKind BlockPrinter::slot_kind(uint32_t slot) const {
   return code_.localsplus_kinds[slot];
 }
 
-void BlockPrinter::store(const std::string& target) {
+void BlockPrinter::store(const std::string& target, bool may_fail) {
   Expr value = pop();
   if (value.slot.kind == Kind::kShadow) {
     settle();
@@ -378,7 +417,8 @@ void BlockPrinter::store(const std::string& target) {
   }
   stack_.push_back(value);
   value = pop_value();
-  act(target + " = " + value.text);
+  settle();
+  statement(target + " = " + value.text, may_fail || !value.pure);
 }
 
 std::string BlockPrinter::name(uint32_t index) const {
@@ -435,7 +475,13 @@ void BlockPrinter::remove(const std::string& name, bool global) {
 // Instructions.
 
 void BlockPrinter::binary(const std::string& text, bool in_place) {
-  const Expr right = pop_value(), left = pop_value();
+  const Expr right = pop_value();
+  Expr left = pop_value();
+  if (text == "%" && left.constant != nullptr && PyUnicode_Check(left.constant)) {  // compilers make a formatted string of some
+    const std::string pattern = fresh();
+    act(pattern + " = " + left.text);
+    left.text = pattern;
+  }
   if (in_place) {
     settle();
     const std::string name = fresh();
@@ -465,29 +511,33 @@ void BlockPrinter::display(const char* open, const char* close, uint32_t count, 
     return;
   }
   std::vector<Expr> items;
+  settle_for(count);
   for (uint32_t i = 0; i < count; ++i) items.insert(items.begin(), pop_value());
-  Expr made = value_expr(open, true, false);
+  const bool many = count > kMany && !tuple;
+  Expr made = value_expr(many ? shared_.helper(*open == '[' ? "list_of" : "set_of") + "((" : open, true, false);
   for (uint32_t i = 0; i < count; ++i) {
     made.text += (i > 0 ? ", " : "") + items[i].text;
     made.depth = std::max(made.depth, items[i].depth + 1);
   }
   if (tuple && count == 1) made.text += ",";
-  made.text += close;
+  made.text += many ? ",))" : close;
   push(made);
 }
 
 void BlockPrinter::build_map(uint32_t count) {
   std::vector<std::pair<Expr, Expr>> items;
+  settle_for(count);
   for (uint32_t i = 0; i < count; ++i) {
     const Expr value = pop_value(), key = pop_value();
     items.insert(items.begin(), {key, value});
   }
-  Expr made = value_expr("{", true, false);
+  const bool many = count > kMany;
+  Expr made = value_expr(many ? shared_.helper("map_of") + "((" : "{", true, false);
   for (size_t i = 0; i < items.size(); ++i) {
-    made.text += (i > 0 ? ", " : "") + items[i].first.text + ": " + items[i].second.text;
+    made.text += (i > 0 ? ", " : "") + items[i].first.text + (many ? ", " : ": ") + items[i].second.text;
     made.depth = std::max({made.depth, items[i].first.depth + 1, items[i].second.depth + 1});
   }
-  made.text += "}";
+  made.text += many ? ",))" : "}";
   push(made);
 }
 
@@ -594,7 +644,7 @@ void BlockPrinter::with_cleanup(int32_t index) {
   go_to(next_);
   ++level_;
   indent_ = 0;
-  statement("else:");
+  statement("else:", false);
   indent_ = 2;
   stack_ = handled;
   go_to(next_);

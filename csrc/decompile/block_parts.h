@@ -57,16 +57,16 @@ class Shared {
 
 enum class Kind : uint8_t {
   kValue,
-  kNull,        // nothing: PUSH_NULL, the place of a loop's value after the loop
-  kSaved,       // the exception handled before, pushed by PUSH_EXC_INFO
-  kLasti,       // the offset of the raising instruction
-  kShadow,      // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back
-  kLocals,      // LOAD_LOCALS
-  kClosure,     // a cell: `extra` is its slot
-  kCells,       // a tuple of cells: `extra` is the instruction that made it
-  kCode,        // a code object: constant `extra`, printed where it becomes a function
-  kNoFinally,   // 3.8: the finally block was entered in the normal way
-  kReturnTo,    // 3.8: it was called: `extra` is the instruction to go back to
+  kNull,       // nothing: PUSH_NULL, the place of a loop's value after the loop
+  kSaved,      // the exception handled before, pushed by PUSH_EXC_INFO
+  kLasti,      // the offset of the raising instruction
+  kShadow,     // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back
+  kLocals,     // LOAD_LOCALS
+  kClosure,    // a cell: `extra` is its slot
+  kCells,      // a tuple of cells: `extra` is the instruction that made it
+  kCode,       // a code object: constant `extra`, printed where it becomes a function
+  kNoFinally,  // 3.8: the finally block was entered in the normal way
+  kReturnTo,   // 3.8: it was called: `extra` is the instruction to go back to
 };
 
 struct Slot {
@@ -83,9 +83,11 @@ struct Instance {
   int32_t start = 0;
   int level = 0;  // how many exceptions are being handled
   std::vector<Slot> stack;
-  bool raises_again = false;  // goes to its handler with the value on top
+  bool raises_again = false;          // goes to its handler with the value on top
+  std::map<int32_t, int32_t> depths;  // 3.8: by handler, how many values it keeps where that is not what its row says
   bool operator<(const Instance& other) const {
-    return std::tie(start, level, raises_again, stack) < std::tie(other.start, other.level, other.raises_again, other.stack);
+    return std::tie(start, level, raises_again, stack, depths) <
+           std::tie(other.start, other.level, other.raises_again, other.stack, other.depths);
   }
 };
 
@@ -105,6 +107,7 @@ struct BlockText {
   int handler_slot = 0;        // the stack place where that finds the exception
   bool handler_twice = false;  // and in the next place too
   bool ends = false;           // the last line leaves the function
+  bool raises = false;         // a line may raise
 };
 
 // How a code object's variables are printed, and where it stands.
@@ -150,7 +153,7 @@ class UnitPrinter {
   bool is_argument_for_good(uint32_t slot) const { return slot < constant_slots_.size() && constant_slots_[slot]; }
   void borrow(const std::set<std::string>& names);  // of a class body inside: see lent()
   void use_global(const std::string& name, bool stores);
-  bool inside_function() const;           // whether a function stands around
+  bool inside_function() const;          // whether a function stands around
   bool keeps_cell(uint32_t slot) const;  // whether a variable holds its cell, as a value: classes and modules have no cells
   bool needs_global_form(const std::string& name) const;
   int32_t row_at(int32_t index) const { return cfg_.blocks[static_cast<size_t>(cfg_.block_of[static_cast<size_t>(index)])].row; }
@@ -183,6 +186,10 @@ class UnitPrinter {
   std::set<std::string> lent_;
   int unit_ = 0;
 };
+
+// 3.8: notes how many values a block that an instruction sets up keeps. A finally block that is called with a value to return on the stack
+// has one more than its row says.
+void note_depth(const bytecode::Code& code, int32_t index, size_t depth, std::map<int32_t, int32_t>* depths);
 
 // The text of one block, from an instance to where control leaves it.
 BlockText print_block(UnitPrinter& unit, const Instance& instance);

@@ -10,11 +10,14 @@ class BlockPrinter {
   BlockText run();
 
  private:
-  void find_handler(int32_t index);
+  void find_row();
+  size_t kept(const bytecode::ExceptionRow& row) const;
+  BlockText finished();
+  void find_handler();
   void old_handler(const bytecode::ExceptionRow& row, Instance* handler);
 
   // block_ops.cpp: lines, expressions, leaving.
-  void statement(const std::string& text);
+  void statement(const std::string& text, bool raises = true);
   Expr pop();
   Expr pop_value();
   void drop(size_t count);
@@ -27,6 +30,7 @@ class BlockPrinter {
   static std::string operand(const Expr& expr);
   void settle();
   void settle(Expr& expr);
+  void settle_for(size_t count);
   void act(const std::string& text);
   void push_done(const std::string& text);
   void push_call(const char* helper, const std::string& arguments);
@@ -35,10 +39,11 @@ class BlockPrinter {
   void go_to(int32_t index);
   void settle_homes(int32_t index);
   void fork(const std::string& condition, int32_t if_true, int32_t if_false);
-  void leave_with(const std::string& text);
+  void leave_with(const std::string& text, bool raises = true);
 
   // block_ops.cpp: variables and groups of instructions.
   void load_slot(uint32_t slot);
+  void load_from_dict(const std::string& variable, const std::string& name);
   bool shadowed(uint32_t slot) const;
   bool holds_cell(uint32_t slot) const;
   std::string cell_variable(uint32_t slot) const;
@@ -47,7 +52,7 @@ class BlockPrinter {
   PyObject* code_constant(int32_t index) const;
   std::string slot_text(uint32_t slot) const;
   bytecode::LocalKind slot_kind(uint32_t slot) const;
-  void store(const std::string& target);
+  void store(const std::string& target, bool may_fail = true);
   std::string name(uint32_t index) const;
   bool mangled(const std::string& name) const;
   bool writable(const std::string& name) const;
@@ -100,11 +105,12 @@ class BlockPrinter {
   const Instance& instance_;
   const int version_;
   std::vector<Expr> stack_;
+  std::map<int32_t, int32_t> depths_;
   BlockText out_;
   PyObject* keyword_names_ = nullptr;  // KW_NAMES, for the call behind it
   int32_t next_ = 0;
   size_t below_ = 0;  // places that the handler finds as they are
-  int level_ = 0, indent_ = 0, fresh_ = 0;
+  int row_ = -1, level_ = 0, indent_ = 0, fresh_ = 0;
   bool leaves_ = false, touched_below_ = false;
 };
 

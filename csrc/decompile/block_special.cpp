@@ -31,6 +31,7 @@ bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
       const Expr error = pop_value();
       Instance inside;
       inside.level = level_ + 1;
+      inside.depths = depths_;
       for (const Expr& expr : stack_) inside.stack.push_back(expr.slot);
       inside.stack.push_back({Kind::kSaved, 0});
       inside.stack.push_back({Kind::kValue, 0});
@@ -93,6 +94,7 @@ bool BlockPrinter::step_exceptions(const Instruction& in, int32_t index) {
       const char* helper = in.op == Op::BEFORE_ASYNC_WITH ? "enter_async" : "enter";
       statement(exit + ", " + value + " = " + shared_.helper(helper) + "(" + manager.text + ")");
       push(value_expr(exit, true, true));
+      if (in.op == Op::SETUP_WITH) note_depth(code_, index, stack_.size(), &depths_);
       push(value_expr(value, true, true));
       return true;
     }

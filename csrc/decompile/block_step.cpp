@@ -21,7 +21,7 @@ void BlockPrinter::step(int32_t index) {
   throw Unsupported(std::string("the block form has no text for ") + bytecode::op_name(in.op));
 }
 
-bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
+bool BlockPrinter::step_stack(const Instruction& in, int32_t index) {
   switch (in.op) {
     case Op::NOP:
     case Op::RESUME:
@@ -30,9 +30,11 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
     case Op::COPY_FREE_VARS:
     case Op::GEN_START:
     case Op::POP_BLOCK:
+    case Op::ASYNC_GEN_WRAP:
+      return true;
     case Op::SETUP_FINALLY:
     case Op::SETUP_ASYNC_WITH:
-    case Op::ASYNC_GEN_WRAP:
+      note_depth(code_, index, stack_.size() - (in.op == Op::SETUP_ASYNC_WITH ? 1 : 0), &depths_);
       return true;
     case Op::MAKE_CELL:
       if (holds_cell(in.arg)) act(cell_variable(in.arg) + " = " + shared_.helper("CellType") + "()");
@@ -102,6 +104,17 @@ bool BlockPrinter::step_stack(const Instruction& in, int32_t) {
   }
 }
 
+// A name that is looked up in a namespace on the stack first; `variable` is where it is otherwise.
+void BlockPrinter::load_from_dict(const std::string& variable, const std::string& name) {
+  const bool own = at(0).slot.kind == Kind::kLocals;
+  const Expr space = pop_value();
+  if (own && variable == name) {  // as class bodies do
+    push(value_expr(variable, true, false));
+  } else {
+    push_call("load_from", space.text + ", " + quoted_name(name) + ", lambda: " + variable);
+  }
+}
+
 bool BlockPrinter::step_variables(const Instruction& in) {
   const auto slot_name = [&](uint32_t slot) {
     slot_kind(slot);
@@ -123,16 +136,16 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       load_slot(in.arg & 15);
       return true;
     case Op::STORE_FAST_LOAD_FAST:
-      store(slot_name(in.arg >> 4));
+      store(slot_name(in.arg >> 4), false);
       load_slot(in.arg & 15);
       return true;
     case Op::STORE_FAST_STORE_FAST:
-      store(slot_name(in.arg >> 4));
-      store(slot_name(in.arg & 15));
+      store(slot_name(in.arg >> 4), false);
+      store(slot_name(in.arg & 15), false);
       return true;
     case Op::STORE_FAST:
     case Op::STORE_DEREF:
-      store(slot_name(in.arg));
+      store(slot_name(in.arg), false);
       return true;
     case Op::DELETE_FAST:
     case Op::DELETE_DEREF:
@@ -145,20 +158,16 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       push_kind(Kind::kShadow, static_cast<int32_t>(in.arg));
       return true;
     case Op::LOAD_DEREF:
-    case Op::LOAD_CLASSDEREF:
       push(value_expr(slot_name(in.arg), true, false));
+      return true;
+    case Op::LOAD_CLASSDEREF:
+      push_kind(Kind::kLocals, 0);
+      load_from_dict(slot_name(in.arg), utf8(code_.localsplus_names[in.arg].get()));
       return true;
     case Op::LOAD_FROM_DICT_OR_DEREF:
     case Op::LOAD_FROM_DICT_OR_GLOBALS: {
-      const std::string plain =
-          in.op == Op::LOAD_FROM_DICT_OR_DEREF ? slot_name(in.arg) : loaded(name(in.arg), /*global=*/true);
-      const std::string original = in.op == Op::LOAD_FROM_DICT_OR_DEREF ? utf8(code_.localsplus_names[in.arg].get()) : name(in.arg);
-      const Expr space = pop();
-      if (space.slot.kind == Kind::kLocals) {
-        push(value_expr(plain, true, false));
-      } else {
-        push_call("load_from", space.text + ", " + quoted_name(original) + ", lambda: " + plain);
-      }
+      const std::string plain = in.op == Op::LOAD_FROM_DICT_OR_DEREF ? slot_name(in.arg) : loaded(name(in.arg), /*global=*/true);
+      load_from_dict(plain, in.op == Op::LOAD_FROM_DICT_OR_DEREF ? utf8(code_.localsplus_names[in.arg].get()) : name(in.arg));
       return true;
     }
     case Op::LOAD_LOCALS:
@@ -168,7 +177,7 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       push(value_expr(loaded(name(in.arg), false), true, false));
       return true;
     case Op::STORE_NAME:
-      if ((name(in.arg) == "__classcell__" || name(in.arg) == "__classdictcell__") && at(0).slot.kind != Kind::kValue) {
+      if (name(in.arg) == "__classcell__" && at(0).slot.kind != Kind::kValue) {
         drop(1);  // the class statement around stores it
         return true;
       }
@@ -320,6 +329,7 @@ bool BlockPrinter::step_operators(const Instruction& in) {
 
 // The pieces are in temporaries or names first: a literal inside of a formatted string may not hold every character.
 void BlockPrinter::format(bool has_spec, uint32_t conversion) {
+  if (has_spec && conversion != 0) settle();  // the conversion comes behind both
   Expr spec;
   if (has_spec) spec = pop_value();
   const Expr value = pop_value();
@@ -358,6 +368,7 @@ bool BlockPrinter::step_displays(const Instruction& in) {
       const Expr given = pop_value();
       PyObject* keys = given.constant;
       std::vector<Expr> values;
+      settle_for(in.arg);
       for (uint32_t i = 0; i < in.arg; ++i) values.insert(values.begin(), pop_value());
       if (keys == nullptr || !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != static_cast<Py_ssize_t>(in.arg)) {  // made by others
         std::string all;
@@ -365,16 +376,19 @@ bool BlockPrinter::step_displays(const Instruction& in) {
         push_call("with_keys", "(" + all + "), " + given.text);
         return true;
       }
-      std::string text = "{";
+      const bool many = in.arg > 16;
+      std::string text = many ? shared_.helper("map_of") + "((" : "{";
       for (uint32_t i = 0; i < in.arg; ++i) {
-        text += (i > 0 ? ", " : "") + shared_.literal(PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i))) + ": " + values[i].text;
+        text += (i > 0 ? ", " : "") + shared_.literal(PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i))) + (many ? ", " : ": ") +
+                values[i].text;
       }
-      push(value_expr(text + "}", true, false, 1));
+      push(value_expr(text + (many ? ",))" : "}"), true, false, 1));
       return true;
     }
     case Op::BUILD_STRING: {
       std::string text = "''.join((";
       std::vector<Expr> items;
+      settle_for(in.arg);
       for (uint32_t i = 0; i < in.arg; ++i) items.insert(items.begin(), pop_value());
       for (const Expr& item : items) text += item.text + ", ";
       push(value_expr(text + "))", true, false, 1));
@@ -505,7 +519,7 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
       indent_ += 2;
       go_to(in.target);
       indent_ -= 2;
-      statement("else:");
+      statement("else:", false);
       stack_ = before;
       drop(1);
       indent_ += 2;
@@ -522,7 +536,7 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
       settle();
       const std::string item = fresh();
       statement(item + " = " + shared_.helper("next") + "(" + value_at(0).text + ", " + shared_.helper("NULL") + ")");
-      statement("if " + item + " is " + shared_.helper("NULL") + ":");
+      statement("if " + item + " is " + shared_.helper("NULL") + ":", false);
       const std::vector<Expr> before = stack_;
       indent_ += 2;
       if (version_ >= 312) {
@@ -532,7 +546,7 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
       }
       go_to(in.target);
       indent_ -= 2;
-      statement("else:");
+      statement("else:", false);
       stack_ = before;
       push(value_expr(item, true, true));
       indent_ += 2;
@@ -543,13 +557,16 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
     case Op::RETURN_VALUE:
     case Op::RETURN_CONST: {
       std::string text = "None";
+      bool raises = false;
       if (in.op == Op::RETURN_CONST) {
         if (in.arg >= code_.consts.size()) throw Unsupported("a constant that does not exist");
         text = shared_.literal(code_.consts[in.arg].get());
       } else if (at(0).slot.kind != Kind::kValue) {
         drop(1);  // a class body returns its cell
       } else {
-        text = pop_value().text;
+        const Expr value = pop_value();
+        text = value.text;
+        raises = !value.pure;
       }
       if ((code_.flags & 0x200) != 0 && text != "None") {  // an asynchronous generator gives nothing back
         act(text);
@@ -557,9 +574,9 @@ bool BlockPrinter::step_jumps(const Instruction& in, int32_t index) {
       }
       settle();
       if (unit_.scope().type == Scope::kFunction) {
-        leave_with((code_.flags & 0x200) != 0 && text == "None" ? "return" : "return " + text);
+        leave_with((code_.flags & 0x200) != 0 && text == "None" ? "return" : "return " + text, raises);
       } else {
-        statement(unit_.temporary("at") + " = -1");
+        statement(unit_.temporary("at") + " = -1", false);
         leaves_ = true;
       }
       return true;

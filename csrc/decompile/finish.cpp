@@ -4,6 +4,7 @@
 #include <set>
 
 #include "bytecode/tables.h"
+#include "decompile/constants.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -21,25 +22,6 @@ bool spans(const Instruction* in, int width) {
 bool stores_name(const Stmt* stmt, const char* name) {
   return stmt->kind == StmtKind::kAssign && stmt->targets.size() == 1 && stmt->targets[0]->kind == ExprKind::kName &&
          stmt->targets[0]->text == name;
-}
-
-bool same_constant(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyTuple_CheckExact(a)) {
-    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i) {
-      if (!same_constant(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
-    }
-    return true;
-  }
-  if (!PyUnicode_CheckExact(a) && !PyBytes_CheckExact(a) && !PyLong_CheckExact(a) && !PyFloat_CheckExact(a) && !PyComplex_CheckExact(a) &&
-      !PyFrozenSet_CheckExact(a)) {
-    return false;
-  }
-  const int same = PyObject_RichCompareBool(a, b, Py_EQ);
-  if (same < 0) PyErr_Clear();
-  return same > 0;
 }
 
 bool equal_items(const Exprs& a, const Exprs& b) {

@@ -2,6 +2,7 @@
 #include <exception>
 #include <new>
 
+#include "decompile/block_check.h"
 #include "decompile/block_form.h"
 #include "decompile/compare.h"
 #include "module/bindings.h"
@@ -56,7 +57,25 @@ PyObject* py_decompile_blocks(PyObject*, PyObject* code) {
   }
 }
 
+PyObject* py_check_blocks(PyObject*, PyObject* args) {
+  PyObject *original, *again, *bindings;
+  if (!PyArg_ParseTuple(args, "OOO!", &original, &again, &PyDict_Type, &bindings)) return nullptr;
+  try {
+    std::string reason;
+    if (!decompile::check_block_form(original, again, bindings, &reason)) return nullptr;
+    return PyUnicode_DecodeUTF8(reason.data(), static_cast<Py_ssize_t>(reason.size()), "replace");
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+}
+
 PyMethodDef functions[] = {
+    {"check_blocks", py_check_blocks, METH_VARARGS,
+     "check_blocks(original, again, bindings, /)\n--\n\nWhy `again`, compiled from the block form of `original`, is not proven to do the "
+     "same; empty where it is. `bindings`: what globals of the block form stand for."},
     {"decompile_blocks", py_decompile_blocks, METH_O,
      "decompile_blocks(code, /)\n--\n\n(source, None, bindings) of the block form, or (None, reason, []) where even that is not possible."},
     {"compare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_compare)), METH_VARARGS | METH_KEYWORDS,

@@ -46,16 +46,18 @@ def _decompile(options: argparse.Namespace) -> int:
     from pellucid import decompiling
 
     code = _code(options.what, options.python)
+    failed = False
     if options.check:
         result = decompiling.decompile(code, check=True)
         print("{}{}".format(result.grade, ": " + result.reason if result.reason else ""), file=sys.stderr)
         source = result.source
+        failed = result.grade == decompiling.DIFFERS
     else:
         source = decompiling.decompile(code)
     data = source.encode("utf-8", "backslashreplace")
     sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
     sys.stdout.buffer.flush()
-    return 0
+    return 1 if failed else 0
 
 
 def _code(what: str, version: Optional[int]) -> Any:

@@ -164,6 +164,20 @@ def grade(code: Any, compiled: Compiled, bindings: Optional[Dict[str, Any]] = No
     return result
 
 
+def block_request(code: Any, source: str, renamed: Optional[str] = None) -> _recompile.Request:
+    """The request that compiles a block form; `renamed`: its name, where the original's is no identifier."""
+    request = request_for(code, source)
+    return request._replace(name=renamed) if renamed else request
+
+
+def block_form_fault(code: Any, compiled: Compiled, bindings: Optional[Dict[str, Any]] = None) -> str:
+    """What keeps a compiled block form from being proven to do what its original does; empty where it is proven."""
+    if isinstance(compiled, str):
+        return "block form does not compile: " + compiled
+    why: str = _bytecode.check_blocks(code, compiled, bindings or {})
+    return "block form not proven: " + why if why else ""
+
+
 def check(compiler: Compiler, pairs: Sequence[Tuple[Any, str]], bindings: Optional[Dict[str, Any]] = None) -> List[Tuple[int, str]]:
     """Grades sources, each with the code object it was made from: (grade, first difference). `bindings`: what globals stand for."""
     compiled = compiler.compile([request_for(code, source) for code, source in pairs])

@@ -388,6 +388,21 @@ def merge(target: Dict[Any, Any], values: Any, function: Any) -> None:
         target[key] = values[key]
 
 
+def list_of(values: Tuple[Any, ...]) -> List[Any]:
+    """A list display of many values: compilers build those in steps."""
+    return list(values)
+
+
+def set_of(values: Tuple[Any, ...]) -> Set[Any]:
+    """A set display, likewise."""
+    return set(values)
+
+
+def map_of(values: Tuple[Any, ...]) -> Dict[Any, Any]:
+    """A dictionary display, likewise; `values`: keys and values in turn."""
+    return dict(zip(values[::2], values[1::2]))
+
+
 def map_add(target: Dict[Any, Any], key: Any, value: Any) -> None:
     """An entry of a dictionary display."""
     target[key] = value

@@ -1,7 +1,7 @@
 """`pellucid.decompile`: source for any code object, and how good it is.
 
-First the structured form; where there is none, or where a check shows that it is something else than the original, the block form, which
-always is the same program. No source file is ever opened. Knows which form to take, not how they are made.
+First the structured form; where there is none, or where a check shows that it is something else than the original, the block form, which is
+checked as well. No source file is ever opened. Knows which form to take, not how they are made.
 """
 
 import types
@@ -13,14 +13,14 @@ from pellucid import _alternatives, _grading, _interpreters
 IDENTICAL = "identical"
 EQUAL_FLOW = "equal flow"
 BLOCK_FORM = "block form"
-_SAME_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x200  # *args, **kwargs, generator, coroutine, asynchronous generator
+DIFFERS = "differs"
 
 
 class Decompiled(NamedTuple):
     """Decompiled source with what belongs to it; `str()` of it is the source."""
 
     source: str
-    grade: str  # "identical", "equal flow" or "block form"
+    grade: str  # "identical", "equal flow" or "block form"; "differs" is a fault of the decompiler: never run such a source
     reason: str  # why it is no better than that; empty for "identical"
     # What names in the source stand for that are no names or literals of Python: objects among the constants, to be put where the source
     # finds them as globals.
@@ -45,7 +45,8 @@ def decompile(obj: Any, *, check: bool = False) -> Union[str, Decompiled]:
 
     With `check` the source is compiled again and compared with the original, by an interpreter of its version, and a `Decompiled` comes
     back, whose `grade` is "identical", "equal flow" (the same operations in the same order on every path) or "block form" (a loop over
-    labelled blocks; what no better form was found for, or what the check refused). Without it the source comes back as it is.
+    labelled blocks, each of which does what the original's does and leads where it leads; what no better form was found for, or what the
+    check refused). "differs" says that not even that could be shown: a fault. Without `check` the source comes back as it is.
 
     Raises TypeError for anything without code, and ValueError where code is damaged or no interpreter of its version is found to check.
     """
@@ -107,20 +108,11 @@ def _searched(code: Any, compiler: _grading.Compiler, signature: Dict[str, Any],
 
 
 def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str) -> Decompiled:
-    """The block form, once it has been compiled and takes and closes over what the original does."""
+    """The block form, compiled and compared with the original; graded "differs" where that finds a fault."""
     result = block_form(code, reason)
-    request = _grading.request_for(code, result.source)
-    if result.renamed:
-        request = request._replace(name=next(iter(result.renamed)))
-    [made] = compiler.compile([request])
-    if isinstance(made, str):
-        raise ValueError("{}: its block form does not compile: {}".format(code.co_name, made))
-    for name in ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"):
-        if getattr(made, name) != getattr(code, name):
-            raise ValueError("{}: its block form has another signature".format(code.co_name))
-    if (made.co_flags ^ code.co_flags) & _SAME_FLAGS or not set(made.co_freevars) <= set(code.co_freevars):
-        raise ValueError("{}: its block form is another kind of function".format(code.co_name))
-    return result
+    [made] = compiler.compile([_grading.block_request(code, result.source, next(iter(result.renamed), None))])
+    fault = _grading.block_form_fault(code, made, result.bindings)
+    return result._replace(grade=DIFFERS, reason="{} ({})".format(fault, reason)) if fault else result
 
 
 def block_form(code: Any, reason: str = "asked for") -> Decompiled:

@@ -18,6 +18,7 @@ grades = []  # of every code object so far
 def again(code, space):
     """The code object of decompiled source, which finds objects that have no literal in `space`."""
     result = decompiling.decompile(code, check=True)
+    assert result.grade != decompiling.DIFFERS, result.reason
     grades.append(result.grade)
     request = _grading.request_for(code, result.source)
     if result.renamed:

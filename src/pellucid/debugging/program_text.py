@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 from pellucid.debugging.records import Capture, Entry, Graph
 from pellucid.debugging.references import References, describe
-from pellucid.decompiling import Decompiled, decompile
+from pellucid.decompiling import DIFFERS, Decompiled, decompile
 
 _GLOBAL_OPS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 
@@ -265,7 +265,10 @@ class Signature:
 def decompiled(code: CodeType, name: str, renamed: Dict[str, str]) -> Decompiled:
     """A code object as a function of another name, with other names for globals."""
     other = code.replace(co_name=name, co_names=tuple(renamed.get(one, one) for one in code.co_names))
-    return decompile(other, check=True)
+    result = decompile(other, check=True)
+    if result.grade == DIFFERS:
+        raise ValueError(result.reason)
+    return result
 
 
 def indented(source: str) -> List[str]:
