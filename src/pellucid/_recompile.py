@@ -71,6 +71,9 @@ def _with_context(tree: ast.Module, request: Request) -> ast.Module:
         around: Any = ast.parse(("async " if request.waits else "") + "def around():\n    pass").body[0]
         names: List[ast.expr] = [ast.Name(name, ast.Store()) for name in request.freevars if name.isidentifier()]
         around.body = [ast.Assign(names, ast.Constant(None)), *body] if names else body
+        if request.name.isidentifier() and request.name not in request.freevars:
+            # What it reads under its own name, if anything, is a global.
+            around.body = [ast.Global([request.name]), *around.body]
         body = [around]
     if request.imports:
         body = [ast.Import([ast.alias(name, None) for name in request.imports]), *body]
