@@ -24,6 +24,9 @@ enum class ChoiceKind : uint8_t {
   kTryElse,     // what follows the body of a try statement is its else clause
   kCopy,        // an exit is a copy of another one
   kEndsInside,  // what follows a guarded body is part of it
+  kUnreached,   // behind a statement that leaves stands code that nothing reaches
+  kUnreachedElse,
+  kUnreachedEnd,
 };
 
 struct Choice {

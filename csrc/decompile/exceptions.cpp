@@ -52,6 +52,7 @@ int Structurer::entered_region(int from, int block) const {
 
 void Structurer::mark_leaving(int from, int block, Stmts* out) {
   const int to = flow_.blocks[at(block)].region;
+  if (!flow_.blocks[at(block)].reachable) return;  // what guards it is not known
   if (from < 0 || from == to || !flow_.within(from, to)) return;
   for (int region = from; region != to && region >= 0; region = flow_.regions[at(region)].parent) {
     if (flow_.regions[at(region)].kind != RegionKind::kFinally) continue;
@@ -314,6 +315,11 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     if (!is_exit(last) || flow_.blocks[at(last)].in_edges > 1) return false;
     const bool implied = flow_.end >= 0 && last == flow_.block_of[at(flow_.end)];
     const int column = implied ? -1 : statement_column(last);
+    // What is raised, or returned and no constant, is evaluated before a handler ends; up to 3.10 no columns say more.
+    if (const int end = flow_.blocks[at(last)].end; handler && code_.version <= 310 && !implied) {
+      const bool constant = flow_.ins[at(end - 1)].op == Op::RETURN_VALUE && end > 1 && flow_.ins[at(end - 2)].op == Op::LOAD_CONST;
+      if (!constant) return false;
+    }
     if (handler) return placed == nullptr || placed->position.column < 0 || column < 0 || column > placed->position.column;
     return flow_.ins[at(flow_.blocks[at(last)].end - 1)].position.line <= last_line;
   };
@@ -424,6 +430,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   }
   for (int b : barriers) bar(b, -1);
   out->push_back(made);
+  if (made->orelse.size() > 0 && normal < 0) move_behind(made, region, out);
   if (follow == next && (body_falls || handler_falls || else_falls)) *falls = true;
   return follow == next ? (next >= 0 ? next : -1) : follow;
 }
@@ -530,48 +537,6 @@ void Structurer::strip_with(Stmts& body, int number) {
       return;
     }
     each_list(body[i], [&](Stmts& inner) { strip_with(inner, number); });
-  }
-}
-
-// Removes the mark at `index` and behind it the copy of a finally block.
-void Structurer::strip_copy(Stmts& body, size_t index, const Stmts& final) {
-  size_t k = index + 1;
-  for (Stmt* stmt : final) {
-    if (stmt->kind == StmtKind::kNop) continue;
-    while (k < body.size() && body[k]->kind == StmtKind::kNop) ++k;
-    if (k >= body.size() || !equal({body[k]}, 0, {stmt})) no_form("a finally block whose copies differ");
-    ++k;
-  }
-  erase(body, index, k - index);
-}
-
-void Structurer::strip_finally(Stmts& body, int region, const Stmts& final) {
-  for (size_t i = 0; i < body.size(); ++i) {
-    if (is_leave(body[i], "finally") && body[i]->number == region) {
-      strip_copy(body, i, final);
-      return;
-    }
-    each_list(body[i], [&](Stmts& inner) { strip_finally(inner, region, final); });
-  }
-}
-
-// Removes what follows a statement as part of it: the copy of its finally block, the call that ends it.
-void Structurer::settle(Stmts& body) {
-  for (size_t i = body.size(); i-- > 0;) {
-    if (is_leave(body[i], "with")) {
-      size_t k = i;
-      while (k > 0 && body[k - 1]->kind == StmtKind::kNop) --k;
-      if (k > 0 && body[k - 1]->kind == StmtKind::kWith && body[k - 1]->number == body[i]->number) {
-        Stmts& inside = body[k - 1]->body;
-        inside.insert(inside.end(), body.begin() + static_cast<std::ptrdiff_t>(k), body.begin() + static_cast<std::ptrdiff_t>(i));
-        erase(body, k, i - k + 1);
-        i = k;
-      }
-      continue;
-    }
-    if (i == 0 || !is_leave(body[i], "after finally")) continue;
-    const bool shared = flow_.regions[at(body[i]->number)].shared;
-    strip_copy(body, i, shared ? Stmts{} : body[i - 1]->final);
   }
 }
 

@@ -266,8 +266,8 @@ bool Structurer::join_conditions(Node& node, Node& other) {
     return true;
   }
   // Up to 3.9 the first condition jumps to where the jump leads that the second one falls to.
-  const bool threaded = code_.version < 310 && !flow_.blocks[at(node.first)].header && node.jump != other.fall && other.fall >= 0 &&
-                        flow_.only_jumps(other.fall) && edges_[at(other.fall)] == 1 &&
+  const bool threaded = code_.version < 310 && (!flow_.blocks[at(node.first)].header || !only_nops(node.stmts)) &&
+                        node.jump != other.fall && other.fall >= 0 && flow_.only_jumps(other.fall) && edges_[at(other.fall)] == 1 &&
                         flow_.resolve(other.fall) == flow_.resolve(node.jump) && node.jump != other.jump;
   // Behind a jump back that was turned around stands an instruction that is nothing.
   const auto stands_for = [&](int block) {
@@ -381,7 +381,9 @@ bool Structurer::join_comparison(Node& node, Node& other) {
   placed_[at(drop)] = 1;
   if (--edges_[at(drop)] == 0) --edges_[at(drop_to)];
   node.blocks.push_back(drop);
-  if (node.end == End::kCondition) skip_jump(node);
+  // The jump over what drops the value. Up to 3.10 one that leads back is where it goes on to, most often a `continue`.
+  const int over = node.end == End::kCondition ? node.fall : -1;
+  if (over >= 0 && (code_.version > 310 || flow_.blocks[at(over)].fall > drop)) skip_jump(node);
   return true;
 }
 

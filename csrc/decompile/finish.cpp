@@ -171,6 +171,13 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
     const bool last = tail && i + 1 == body.size();
     if (stmt->kind == StmtKind::kNop) {
       // The place of a constant that is returned behind what the return leaves.
+      const StmtKind behind = i + 1 < body.size() ? body[i + 1]->kind : StmtKind::kPass;
+      if (code_.version == 310 && (behind == StmtKind::kReturn || behind == StmtKind::kWhile) &&
+          decide(ChoiceKind::kPass, stmt->at, false)) {
+        stmt->kind = StmtKind::kPass;
+        out.push_back(stmt);
+        continue;
+      }
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
       // The `True` of an endless loop.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) {
@@ -307,6 +314,7 @@ void Structurer::finish(Stmts& body) {
     body = std::move(out);
   }
   declare_names();
+  add_unreached_names(&body);
   add_unreached_yield(&body);
   function_.body = std::move(body);
 }
@@ -315,11 +323,12 @@ void Structurer::finish(Stmts& body) {
 void Structurer::add_unreached_yield(Stmts* body) {
   constexpr int kGenerator = 0x20, kAsyncGenerator = 0x200;
   if (kind_ != CodeKind::kFunction || code_.version > 310 || (code_.flags & (kGenerator | kAsyncGenerator)) == 0) return;
-  const auto yields = [](const Instruction& in) { return in.op == Op::YIELD_VALUE || (in.op == Op::YIELD_FROM); };
-  if ((code_.flags & kAsyncGenerator) != 0
-          ? std::any_of(flow_.ins.begin(), flow_.ins.end(), [](const Instruction& in) { return in.op == Op::YIELD_VALUE; })
-          : std::any_of(flow_.ins.begin(), flow_.ins.end(), yields)) {
-    return;
+  // Also one that nothing reaches may be among the statements, behind one that leaves.
+  const bool async = (code_.flags & kAsyncGenerator) != 0;
+  for (const Instruction& in : flow_.ins) {
+    if (in.op != Op::YIELD_VALUE && (async || in.op != Op::YIELD_FROM)) continue;
+    const int index = static_cast<int>(&in - flow_.ins.data());
+    if (flow_.blocks[at(flow_.block_of[at(index)])].reachable || kept_unreached_.count(index) != 0) return;
   }
   if (body->empty() || body->back()->kind != StmtKind::kReturn) body->push_back(arena_.stmt(StmtKind::kReturn));
   Stmt* made = arena_.stmt(StmtKind::kExpression);

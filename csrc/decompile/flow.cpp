@@ -347,6 +347,7 @@ class Builder {
       const Block& dead = flow_.blocks[b];
       if (dead.reachable || dead.fall < 0 || in(dead.end - 1).op != Op::JUMP_ABSOLUTE || dead.fall > static_cast<int>(b)) continue;
       flow_.blocks[at(dead.fall)].dead_back = static_cast<int>(b);
+      if (flow_.blocks[at(dead.fall)].reachable) flow_.blocks[at(dead.fall)].header = true;  // of a loop that never comes to its next round
     }
     for (int b : postorder_) {
       const Op first = in(flow_.blocks[at(b)].start).op;

@@ -69,7 +69,10 @@ int Structurer::old_end(int region, int block, size_t depth) {
   const int before = flow_.blocks[at(handler)].start - 1;
   const auto dead = [&](int i) { return i >= 0 && !flow_.blocks[at(flow_.block_of[at(i)])].reachable; };
   // The jump over the handler alone may be dead because what led to it leads on at once.
-  if (code_.version < 310 && dead(before) && (dead(before - 1) || flow_.ins[at(before)].op != Op::JUMP_ABSOLUTE)) return -1;
+  if (code_.version < 310 && dead(before)) {
+    const bool likely = dead(before - 1) || flow_.ins[at(before)].op != Op::JUMP_ABSOLUTE;
+    if (decide(ChoiceKind::kEndsInside, &flow_.ins[at(before)], likely)) return -1;
+  }
   int end = -1;
   for (const auto& [from, to] : leaving_edges(region, block)) {
     if (flow_.blocks[at(to)].depth != static_cast<int>(depth)) continue;
@@ -82,9 +85,10 @@ int Structurer::old_end(int region, int block, size_t depth) {
 // `break` and `continue` at the end of a guarded body: they may be all that stands in the else clause. Up to 3.9 the jump there stays where
 // it was, behind the handlers.
 void Structurer::move_to_else(Stmt* made, int region) {
-  if (made->body.size() < 2) return;
-  Stmt* last = made->body.back();
-  if (last->kind != StmtKind::kBreak && last->kind != StmtKind::kContinue) return;
+  if (made->body.empty() || (made->body.back()->kind != StmtKind::kBreak && made->body.back()->kind != StmtKind::kContinue)) return;
+  size_t from = made->body.size() - 1;
+  while (from > 0 && (made->body[from - 1]->kind == StmtKind::kNop || made->body[from - 1]->kind == StmtKind::kDropIterator)) --from;
+  if (from == 0) return;
   const int handler = flow_.blocks[at(flow_.regions[at(region)].handler)].start;
   bool likely = false;
   if (code_.version < 310 && flow_.ins[at(handler - 1)].op == Op::JUMP_ABSOLUTE) {
@@ -94,14 +98,28 @@ void Structurer::move_to_else(Stmt* made, int region) {
              flow_.ins[at(flow_.blocks[at(behind)].start)].target == to;
   }
   if (!decide(ChoiceKind::kTryElse, &flow_.ins[at(handler)], likely)) return;
-  made->body.pop_back();
-  made->orelse = {last};
+  const auto first = made->body.begin() + static_cast<std::ptrdiff_t>(from);
+  made->orelse.assign(first, made->body.end());
+  made->body.erase(first, made->body.end());
+}
+
+// Where all handlers leave, what stands in the else clause may as well stand behind the statement.
+void Structurer::move_behind(Stmt* made, int region, Stmts* out) {
+  for (const Handler& handler : made->handlers) {
+    if (handler.body.empty()) return;
+    const StmtKind last = handler.body.back()->kind;
+    if (last != StmtKind::kReturn && last != StmtKind::kRaise && last != StmtKind::kBreak && last != StmtKind::kContinue) return;
+  }
+  const int handler = flow_.blocks[at(flow_.regions[at(region)].handler)].start;
+  if (!decide(ChoiceKind::kBehind, &flow_.ins[at(handler)], false)) return;
+  out->insert(out->end(), made->orelse.begin(), made->orelse.end());
+  made->orelse.clear();
 }
 
 // Whether a branch that ends right before a block has another one behind it: `jump` is where its condition leads.
 bool Structurer::has_old_else(int jump) const {
   if (code_.version >= 310) return false;
-  if (dead_jump_before(jump) >= 0) return true;
+  if (dead_jump_before(jump) >= 0) return flow_.blocks[at(jump) - 1].start != last_dead_continue_;
   const int start = flow_.blocks[at(jump)].start;
   return start > 0 && flow_.ins[at(start - 1)].op == Op::RETURN_VALUE && returns_before_dead_code(jump);
 }
@@ -120,6 +138,22 @@ void Structurer::drop_inner_exits(std::vector<int>* exits) {
     return is_exit(exit) && decide(ChoiceKind::kEndsInside, &flow_.ins[at(start)], jumped_to_[at(start)] == 0);
   };
   exits->erase(std::remove_if(exits->begin(), exits->end(), stands_inside), exits->end());
+}
+
+// Up to 3.9 a condition in front of `continue` or `break` jumps to where that leads; the jump itself stands behind what the condition
+// guards, and nothing reaches it where that does not go on.
+bool Structurer::stands_before_continue(const Node& node, const Stmts& guarded) {
+  if (code_.version >= 310 || guarded.empty()) return false;
+  const int header = loops_.back().header;
+  const StmtKind last = guarded.back()->kind;
+  if ((last != StmtKind::kRaise && last != StmtKind::kReturn) || node.jump != header) return false;
+  const Block& head = flow_.blocks[at(header)];
+  int dead = node.fall;
+  while (dead < static_cast<int>(flow_.blocks.size()) && flow_.blocks[at(dead)].reachable) ++dead;
+  if (dead == static_cast<int>(flow_.blocks.size()) || !flow_.only_jumps(dead) || flow_.blocks[at(dead)].fall != header) return false;
+  if (dead == head.dead_back && std::all_of(head.back_edges.begin(), head.back_edges.end(), [&](int b) { return b < dead; })) return false;
+  last_dead_continue_ = flow_.blocks[at(dead)].start;
+  return true;
 }
 
 // `else: pass` is a jump to what follows it.

@@ -200,6 +200,10 @@ class Placer {
     if (is(target, Op::FOR_ITER) ? in(target).target == i + 1 : last) return false;
     if (threaded_[at(i)] != 0) return true;
     if (i > 0 && in(i - 1).target == i + 1 && from_[at(i)].empty() && is_branch(i - 1)) return true;  // all that a branch does
+    // Behind a < b < c, past what drops the value, the `continue` that the jump led to stands not reached.
+    if (is(i + 1, Op::POP_TOP) && i + 3 < n_ && jumps(i + 2) && jumps(i + 3) && reached_[at(i + 3)] == 0 && in(i + 3).target == target) {
+      return true;
+    }
     if (i + 1 >= n_ || reached_[at(i + 1)] != 0 || in(i + 1).offset < 0) {
       // 3.8: a handler, or the one that unbinds an exception's name. What it guards ends otherwise than by jumping back.
       return code_.version == 308 && i + 1 < n_ &&

@@ -72,6 +72,10 @@ void Structurer::pop_top(Node& node, const Instruction& in) {
       made->names = {{"*", ""}};
       emit(node, made, in);
       return;
+    case ExprKind::kConst:
+      // A text that is a statement is dropped by compilers, but not an f-string.
+      if (PyUnicode_Check(value->object)) value = combine(ExprKind::kJoined, *value->at, {value});
+      break;
     case ExprKind::kImportFrom:
       if (value->items[0]->op == 2) return;
       if (!node.stack.empty() && node.stack.back()->kind == ExprKind::kImportFrom) return;

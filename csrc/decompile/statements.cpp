@@ -113,7 +113,12 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
   const Instruction *jump_at = nullptr, *about = block < 0 ? nullptr : &flow_.ins[at(flow_.blocks[at(block)].start)];
   bool first = true;
   while (block >= 0) {
-    if (leave(block, jump_at, about, next, &out, falls)) break;
+    if (leave(block, jump_at, about, next, &out, falls)) {
+      if (jump_at != nullptr && !out.empty() && (out.back()->kind == StmtKind::kContinue || out.back()->kind == StmtKind::kBreak)) {
+        add_unreached(static_cast<int>(jump_at - flow_.ins.data()), stack, &out);
+      }
+      break;
+    }
     const Block& b = flow_.blocks[at(block)];
     if (barrier_[at(block)] != 0) no_form("a jump to code that follows an outer statement");
     jump_at = nullptr;
@@ -141,7 +146,10 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
     region = flow_.blocks[at(node->last)].region;
     stack = node->stack;
     about = last_in(node->last);
-    if (node->end == End::kStop) break;
+    if (node->end == End::kStop) {
+      add_unreached(flow_.blocks[at(node->last)].end - 1, stack, &out);
+      break;
+    }
     if (node->end == End::kGo) {
       block = node->to;
       jump_at = node->jump_at;
@@ -218,6 +226,20 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     then_falls = false;
   int follow = merge;
   const bool is_case = case_test(node) != nullptr;
+  const Stmt* leaves = last_of(made->body);
+  if (!is_case && leaves != nullptr && leaves->kind == StmtKind::kBreak && leaves == made->body.back() && merge < 0 &&
+      loops_.back().follow >= 0 && flow_.resolve(jump) == flow_.resolve(loops_.back().follow) && made->body.size() > 1) {
+    // `break` behind both branches, of which one has been led past it.
+    const Instruction* jump_at = leaves->at;
+    const bool likely = code_.version < 310 && jump_at != nullptr && jump_at->op == Op::JUMP_ABSOLUTE &&
+                        jump == flow_.block_of[at(jump_at->target)] &&
+                        (flow_.blocks[at(flow_.block_of[at(static_cast<int>(jump_at - flow_.ins.data()))]) + 1].reachable);
+    if (decide(ChoiceKind::kBehind, about, likely)) {
+      made->body.pop_back();
+      out->push_back(made);
+      return jump;
+    }
+  }
   if (const Stmt* failed = is_case ? nullptr : failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
     made->value = negate(node.test, node.test->at);
@@ -236,7 +258,8 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
     // No else, unless there stands a `continue`.
     Stmts otherwise;
     const bool loops = !loops_.empty() && flow_.resolve(jump) == loops_.back().header && flow_.resolve(jump) == flow_.resolve(behind);
-    if (loops && !is_case && kind_ != CodeKind::kComprehension && inlining_ == 0 && decide(ChoiceKind::kBehind, about, false)) {
+    if (loops && !is_case && kind_ != CodeKind::kComprehension && inlining_ == 0 &&
+        decide(ChoiceKind::kBehind, about, stands_before_continue(node, made->body))) {
       if (merge >= 0) --barrier_[at(merge)];
       out->push_back(made);
       Stmt* back = arena_.stmt(StmtKind::kContinue);

@@ -2,6 +2,7 @@
 // and the statements made of them. Knows the flow graph and the syntax tree, not how source is printed.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -213,6 +214,7 @@ class Structurer {
   int old_end(int region, int block, size_t depth);
   bool has_old_else(int jump) const;
   bool has_empty_else(int jump) const;
+  bool stands_before_continue(const Node& node, const Stmts& guarded);
   void drop_inner_exits(std::vector<int>* exits);
   int end_of_clauses(int otherwise) const;
   void find_else(int region, int handlers_to, int* normal, int* follow) const;
@@ -251,6 +253,7 @@ class Structurer {
   int entered_region(int from, int block) const;
   std::vector<std::pair<int, int>> leaving_edges(int region, int entry);
   void move_to_else(Stmt* made, int region);
+  void move_behind(Stmt* made, int region, Stmts* out);
   void bar(int block, int by);
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
@@ -260,10 +263,23 @@ class Structurer {
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);
+  int normal_end(int region, int block, size_t depth);
+
+  // finally_copies.cpp
   void strip_finally(Stmts& body, int region, const Stmts& final);
   void settle(Stmts& body);
-  int normal_end(int region, int block, size_t depth);
   void strip_copy(Stmts& body, size_t at, const Stmts& final);
+
+  // unreached.cpp
+  Stmts unreached_statements(int i, const Exprs& stack);
+  void add_unreached(int i, const Exprs& stack, Stmts* out) {
+    const Stmts more = unreached_statements(i, stack);
+    out->insert(out->end(), more.begin(), more.end());
+  }
+  void find_unreached_names();
+  void add_unreached_names(ChoiceKind kind, const Instruction* about, Stmts* out);
+  void place_unreached_names(Stmts& body);
+  void add_unreached_names(Stmts* body);
 
   // finish.cpp: what can be said only when the whole is known.
   void finish(Stmts& body);
@@ -290,6 +306,7 @@ class Structurer {
   Flow flow_;
   int32_t clock_ = 0;
   int end_stack_ = 0;
+  int last_dead_continue_ = -1;  // the last `continue` found that nothing reaches
   PyObject* keyword_names_ = nullptr;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<int, Node*> cached_;  // by first block
@@ -302,7 +319,10 @@ class Structurer {
   std::vector<int> region_of_handler_;     // by block, -1: no handler
   std::vector<Loop> loops_;
   std::vector<std::string> globals_, nonlocals_;
-  int inlining_ = 0;  // comprehensions around the code at hand
+  std::vector<std::string> unreached_names_, unreached_locals_;
+  bool needs_unreached_ = false;
+  std::set<int> kept_unreached_;  // instructions that nothing reaches but stand in the body
+  int inlining_ = 0;              // comprehensions around the code at hand
 
   const bool naming_;
   std::string value_prefix_;  // of the names

@@ -1,5 +1,6 @@
 """Sources that bytecode leaves open: making decisions otherwise finds those that compile to the very same code."""
 
+import re
 import textwrap
 
 import pytest
@@ -51,6 +52,102 @@ PROGRAMS = {
                     break
             return a
         """,
+    "continue behind a branch": """
+        def f(a):
+            for b in a:
+                if b is None:
+                    if b == a:
+                        raise c
+                    continue
+                if b:
+                    g(b)
+                else:
+                    h(b)
+        """,
+    "return behind finally": """
+        def f(a):
+            try:
+                g(a)
+            finally:
+                try:
+                    h(a)
+                except:
+                    k(a)
+        """,
+    "break behind a branch": """
+        def f(a):
+            while a:
+                if a.b:
+                    a.c()
+                elif a.d:
+                    if a.e and not a.f:
+                        a.g()
+                    break
+                else:
+                    a.h()
+                a.k()
+            return a
+        """,
+    "break behind or": """
+        def f(a):
+            while True:
+                b = a.c()
+                if b == a or not b:
+                    break
+                g(b)
+            h(a)
+        """,
+    "a loop of one round": """
+        def f(a):
+            while True:
+                try:
+                    return a.b()
+                except A:
+                    a.c = 1
+                    raise
+                except B as e:
+                    if e.d:
+                        return None
+                    raise
+        """,
+    "return past a try statement in finally": """
+        def f(a):
+            try:
+                g(a)
+                return h[a]
+            finally:
+                try:
+                    del h[a]
+                except A:
+                    pass
+        """,
+    "return given up in finally": """
+        def f(a):
+            for b in a:
+                try:
+                    return b
+                finally:
+                    if a.c:
+                        continue
+            for b in a:
+                for c in b:
+                    try:
+                        return c + b
+                    finally:
+                        if a.d:
+                            break
+            return a
+        """,
+    "finally behind a body that does not end": """
+        def f(a):
+            try:
+                while True:
+                    a.b()
+            except A:
+                pass
+            finally:
+                a.d()
+        """,
     "inside of others": """
         def f(a):
             class C:
@@ -64,6 +161,25 @@ PROGRAMS = {
             return C
         """,
 }
+# By how the condition ends: with a comparison of three, or past what drops its value.
+CHAINS = """
+if 0 <= a <= b and c: g()
+if not (0 <= a <= b and 0 <= c <= d): raise g
+if 0 <= a <= b or c: g()
+if c or 0 <= a <= b: h()
+if 0 <= a <= b or 0 <= c <= d: g()
+if (a or b < c < d) and e: g()
+if a and b < c < d and e: g()
+if a or (b and c) or (d and 1 < e < 2) or (b and (g in h or a in h)) or k in g: g()
+if a < b < c < d > e and k: g()
+while a < b < c and d: g()
+a = b < c < d or e
+assert a < b < c
+assert 0 <= a <= b or c, 'text'
+a = 1 if b < c < d else 2
+a = 1 if b < c < d or e else 2
+a = [b for b in c if 0 < b < 3 and d or 3 < b < 4]
+"""
 CASES = [(tag, name, source) for tag in TAGS for name, source in PROGRAMS.items()]
 
 
@@ -81,6 +197,83 @@ def test_identical(tag, name, source, compilers):
     result = decompiling.checked(code, compilers(tag))
     assert (result.grade, result.reason) == ("identical", "")
     assert _grading.check(compilers(tag), [(code, result.source)]) == [(_grading.IDENTICAL, "")]
+
+
+@pytest.mark.parametrize("statement", CHAINS.strip().splitlines())
+@pytest.mark.parametrize("around", ["{}", "for z in y:\n        {}", "if z:\n        {}\n    else: h()"], ids=["alone", "loop", "branch"])
+@pytest.mark.parametrize("tag", TAGS)
+def test_chained_comparisons(tag, around, statement, compilers):
+    code = code_of(tag, "def f(y):\n    " + around.format(statement) + "\n    return h()\n")
+    assert decompiling.checked(code, compilers(tag)).grade == "identical"
+
+
+UNREACHED = """
+yield 1; raise; yield 2
+raise a; yield 2
+return 3; raise a('text')
+while a:
+        if a.b: g(); continue; b = 2
+        h()
+try:
+        a.b()
+        raise A('text')
+        a.c('text')
+    finally:
+        a.d()
+while not a:
+        try:
+            continue
+            a = 'text'
+        except:
+            a = 'other text'
+for b in a:
+        break
+        g(b)
+"""
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("statements", re.split(r"^(?=\w)", UNREACHED.strip(), flags=re.MULTILINE)[1:])
+def test_statements_that_nothing_reaches(tag, statements, compilers):
+    code = code_of(tag, "def f(a):\n    " + statements.rstrip() + "\n")
+    assert decompiling.checked(code, compilers(tag)).grade == "identical"
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(a):\n    for b in a:\n        try:\n            g(b)\n        except A:\n            pass\n"
+        "        else:\n            break\n"
+        "    else:\n        raise A\n    h(b)\n",
+        "def f(a):\n    for b in a:\n        try:\n            g(b)\n        except A:\n            continue\n        break\n"
+        "    else:\n        raise A\n    h(b)\n",
+        "def f(a):\n    try:\n        g(a)\n    except A as e:\n        h(e)\n    return a.b\n",
+        "def f(a):\n    try:\n        g(a)\n    except A:\n        try:\n            h(a)\n        except B:\n"
+        "            pass\n        raise\n",
+        "def f(a):\n    f'no docstring'\n    return a\n",
+        "def f(a):\n    return f(a)\n",
+    ],
+    ids=["else in a loop", "break behind try", "return behind handlers", "raise behind handlers", "f-string", "a global of its own name"],
+)
+def test_exits(tag, source, compilers):
+    code = code_of(tag, source)
+    assert decompiling.checked(code, compilers(tag)).grade == "identical"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(a):\n    if a:\n        return 3\n        raise A('text')\n    return a.b\n",
+        "def f(a):\n    try:\n        raise A\n    except B as e:\n        a.c(e)\n    else:\n        a.d('text')\n    return a.b\n",
+        "def f(a):\n    g(a)\n    if 0:\n        import b\n        c = b.d\n",
+        "def f(a):\n    while 1:\n        a.b()\n    return c\n",
+    ],
+    ids=["behind return", "else", "behind the end", "behind a loop"],
+)
+def test_names_of_what_nothing_reaches(source, compilers):
+    code = code_of(310, source)
+    assert decompiling.checked(code, compilers(310)).grade == "identical"
 
 
 def test_choices_are_said_and_turned():

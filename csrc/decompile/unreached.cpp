@@ -1,0 +1,149 @@
+// Statements that nothing reaches, which stay in the code up to 3.9, and what only such code named. From 3.10 on compilers drop such code
+// but keep its names among those of the code object; here a statement with these names is put where the source may have had one: behind a
+// statement that leaves, in the else clause of a try statement whose body never ends, or behind the end of a function. Where it stood is
+// one of the choices of the search (see choices.h).
+#include <algorithm>
+
+#include "bytecode/tables.h"
+#include "decompile/structure.h"
+
+namespace pellucid::decompile {
+namespace {
+
+bool leaves(const Stmt* stmt) {
+  return stmt->kind == StmtKind::kReturn || stmt->kind == StmtKind::kRaise || stmt->kind == StmtKind::kBreak ||
+         stmt->kind == StmtKind::kContinue;
+}
+
+}  // namespace
+
+// Up to 3.9 statements that nothing reaches stay in the code. Those behind `i`, which leaves, as far as they are simple ones, unless what
+// compilers add begins there. `stack`: what lies below statements there.
+Stmts Structurer::unreached_statements(int i, const Exprs& stack) {
+  if (code_.version >= 310 || kind_ == CodeKind::kComprehension || kind_ == CodeKind::kLambda || i < 0) return {};
+  const int n = static_cast<int>(flow_.ins.size());
+  const auto in = [&](int k) -> const Instruction& { return flow_.ins[static_cast<size_t>(k)]; };
+  const auto returns_none = [&](int k) {
+    return k + 1 < n && in(k).op == Op::LOAD_CONST && in(k + 1).op == Op::RETURN_VALUE && in(k).arg < code_.consts.size() &&
+           code_.consts[in(k).arg].get() == Py_None;
+  };
+  const auto goes_on = [&](int k) {  // nothing was left out in front of it
+    return k < n && in(k).offset >= 0 && in(k).offset == in(k - 1).offset + 2 && in(k).target < 0 && in(k).op != Op::RERAISE &&
+           in(k).op != Op::POP_EXCEPT && in(k).op != Op::END_FINALLY && in(k).op != Op::PUSH_EXC_INFO && in(k).op != Op::BEFORE_WITH &&
+           !flow_.blocks[static_cast<size_t>(flow_.block_of[static_cast<size_t>(k)])].reachable;
+  };
+  Node node;
+  node.stack = stack;
+  size_t complete = 0;
+  bool ended = false;
+  try {
+    for (int k = i + 1; goes_on(k) && !ended; ++k) {
+      if (node.stack.size() == stack.size() && returns_none(k) && (k + 2 >= n || in(k + 2).offset < 0)) break;  // the end of the code
+      execute(node, k);
+      ended = in(k).op == Op::RETURN_VALUE || in(k).op == Op::RAISE_VARARGS;
+      if (node.stack.size() < stack.size() && !ended) return {};
+      if (node.stack.size() == stack.size() || ended) complete = node.stmts.size();
+    }
+  } catch (const NoForm&) {  // what comes of it is not needed
+  }
+  if (complete != 0) {
+    for (int k = i + 1; k < n && &in(k) <= node.stmts[complete - 1]->at; ++k) kept_unreached_.insert(k);
+  }
+  node.stmts.resize(std::min(complete, node.stmts.size()));
+  return node.stmts;
+}
+
+void Structurer::find_unreached_names() {
+  if (kind_ == CodeKind::kComprehension || kind_ == CodeKind::kLambda) return;
+  std::vector<uint8_t> named(code_.names.size()), used(code_.localsplus_names.size()), bound(used.size());
+  const bytecode::Tables& tables = *bytecode::tables(code_.version);
+  for (const Instruction& in : code_.instructions) {
+    const int flags = tables.info(in.op).flags;
+    if ((flags & bytecode::kHasName) != 0) {
+      uint32_t index = in.arg;
+      if (in.op == Op::LOAD_GLOBAL && code_.version >= 311) index >>= 1;
+      if (in.op == Op::LOAD_ATTR && code_.version >= 312) index >>= 1;
+      if (in.op == Op::LOAD_SUPER_ATTR) index >>= 2;
+      if (index < named.size()) named[index] = 1;
+    }
+    if ((flags & (bytecode::kHasLocal | bytecode::kHasFree)) != 0 && in.arg < used.size()) {
+      used[in.arg] = 1;
+      if (code_.version >= 312 || in.op != Op::LOAD_FAST) bound[in.arg] = 1;
+    }
+  }
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (named[i] == 0) unreached_names_.push_back(utf8(code_.names[i].get()));
+  }
+  for (size_t i = static_cast<size_t>(code_.n_arguments()); i < used.size() && kind_ == CodeKind::kFunction; ++i) {
+    if (bound[i] != 0 || code_.localsplus_kinds[i] != bytecode::LocalKind::kLocal) continue;
+    unreached_locals_.push_back(local_at(static_cast<uint32_t>(i)));
+    needs_unreached_ |= used[i] != 0;  // it is local only because something binds it
+  }
+}
+
+// The statement goes to `out` if `about` is where it is to stand.
+void Structurer::add_unreached_names(ChoiceKind kind, const Instruction* about, Stmts* out) {
+  if (about < flow_.ins.data() || about >= flow_.ins.data() + flow_.ins.size() ||
+      !decide(kind, about, kind == ChoiceKind::kUnreachedEnd && needs_unreached_)) {
+    return;
+  }
+  static const Instruction kNowhere;
+  if (!unreached_locals_.empty()) {
+    Stmt* made = arena_.stmt(StmtKind::kAssign);
+    made->at = &kNowhere;
+    made->value = constant(Py_None, kNowhere);
+    for (const std::string& text : unreached_locals_) made->targets.push_back(name(text, kNowhere));
+    out->push_back(made);
+  }
+  if (!unreached_names_.empty()) {
+    Expr* value = constant(Py_None, kNowhere);
+    for (const std::string& text : unreached_names_) {  // as attributes no name gets another meaning
+      Expr* made = make(ExprKind::kAttribute, kNowhere);
+      made->items = {value};
+      made->text = text;
+      value = made;
+    }
+    Stmt* made = arena_.stmt(StmtKind::kExpression);
+    made->at = &kNowhere;
+    made->value = value;
+    out->push_back(made);
+  }
+}
+
+void Structurer::place_unreached_names(Stmts& body) {
+  for (Stmt* stmt : body) {
+    place_unreached_names(stmt->body);
+    for (Handler& handler : stmt->handlers) place_unreached_names(handler.body);
+    if (stmt->kind == StmtKind::kTry && !stmt->handlers.empty() && stmt->orelse.empty() && stmt->at != nullptr) {
+      add_unreached_names(ChoiceKind::kUnreachedElse, stmt->at, &stmt->orelse);
+    } else {
+      place_unreached_names(stmt->orelse);
+    }
+    place_unreached_names(stmt->final);
+    for (Case& one : stmt->cases) place_unreached_names(one.body);
+  }
+  if (!body.empty() && leaves(body.back()) && body.back()->at != nullptr) {
+    add_unreached_names(ChoiceKind::kUnreached, body.back()->at, &body);
+  }
+}
+
+// Names that are used nowhere, put somewhere into the body of the code object.
+void Structurer::add_unreached_names(Stmts* body) {
+  find_unreached_names();
+  if (unreached_names_.empty() && unreached_locals_.empty()) return;
+  place_unreached_names(*body);
+  if (kind_ != CodeKind::kFunction) return;
+  static const Instruction kNowhere;
+  Stmts behind;
+  add_unreached_names(ChoiceKind::kUnreachedEnd, &flow_.ins.back(), &behind);
+  if (behind.empty()) return;
+  const bool ends = !body->empty() && (leaves(body->back()) || (body->back()->kind == StmtKind::kWhile && body->back()->value == nullptr));
+  if (!ends) {
+    Stmt* made = arena_.stmt(StmtKind::kReturn);
+    made->at = &kNowhere;
+    body->push_back(made);
+  }
+  body->insert(body->end(), behind.begin(), behind.end());
+}
+
+}  // namespace pellucid::decompile
