@@ -106,7 +106,13 @@ class CopyMatcher {
 void Structurer::strip_copy(Stmts& body, size_t index, const Stmts& final) {
   CopyMatcher matcher;
   size_t k = index + 1;
-  if (!matcher.matches(body, index + 1, final, false, &k)) no_form("a finally block whose copies differ");
+  if (!matcher.matches(body, index + 1, final, false, &k)) {
+    Stmts tail;
+    if (!copied_with_tail(body, index + 1, final, &tail)) no_form("a finally block whose copies differ");
+    body.resize(index);
+    body.insert(body.end(), tail.begin(), tail.end());
+    return;
+  }
   if (matcher.returned() != nullptr) {  // within the copy
     size_t next = k;
     while (next < body.size() && body[next]->kind == StmtKind::kNop) ++next;

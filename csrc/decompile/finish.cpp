@@ -233,7 +233,8 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
           if (last) continue;
           no_form("a return outside of a function");
         }
-        if (implied || !spans(stmt->at, 4)) stmt->value = nullptr;
+        constexpr int kAsyncGenerator = 0x200;  // returns no value
+        if (implied || !spans(stmt->at, 4) || (code_.flags & kAsyncGenerator) != 0) stmt->value = nullptr;
       }
     }
     const bool inner_tail = last && stmt->kind != StmtKind::kWhile && stmt->kind != StmtKind::kFor;

@@ -38,10 +38,12 @@ class Builder {
     merge_before_end(flow_, row_of_, depths_);
     if (code_.version >= 312) merge_small_exits(flow_, row_of_, depths_);
     if (code_.version >= 311) {
-      if (PyUnicode_CompareWithASCIIString(code_.name.get(), "<lambda>") != 0) merge_placeless_returns(flow_, row_of_, depths_);
-      merge_exits(flow_, row_of_, depths_, leaders_);
+      const bool lambda = PyUnicode_CompareWithASCIIString(code_.name.get(), "<lambda>") == 0;
+      if (!lambda) merge_placeless_returns(flow_, row_of_, depths_);
+      merge_exits(flow_, row_of_, depths_, leaders_, lambda);
       merge_handler_ends(code_, flow_, row_of_, depths_);
     }
+    if (code_.version >= 311) merge_reraises();
     merge_loop_tests(flow_, row_of_);
     find_matches(code_, flow_, depths_);
     replace_patterns();
@@ -205,6 +207,27 @@ class Builder {
       region.handler = flow_.block_of[at(region.handler)];
       flow_.blocks[at(region.handler)].handler = true;
       if (region.after_with >= 0) region.after_with = flow_.block_of[at(region.after_with)];
+    }
+  }
+
+  // A finally block that was entered by an exception raises it again, at each of its ends.
+  void merge_reraises() {
+    for (const Region& region : flow_.regions) {
+      const int row = row_of_[at(region.handler)];
+      if (region.kind != RegionKind::kFinally || row < 0) continue;
+      int last = -1;
+      for (int i = size(); i-- > region.handler;) {
+        Instruction& end = flow_.ins[at(i)];
+        if (end.op != Op::RERAISE || end.arg != 0 || row_of_[at(i)] != row) continue;
+        if (last < 0 || depths_[at(i)] != depths_[at(last)]) {
+          last = i;
+          continue;
+        }
+        end.op = Op::JUMP_ABSOLUTE;
+        end.target = last;
+        end.arg = 0;
+        end.position = {};
+      }
     }
   }
 

@@ -88,7 +88,8 @@ void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vec
 void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
-void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders);
+void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders,
+                 bool lambda);
 void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
                      const std::vector<uint8_t>& leaders, const CodeChoices& choices);  // these two in old_exits.cpp
 void join_returned_comparisons(Flow& flow);

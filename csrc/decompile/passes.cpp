@@ -318,18 +318,27 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
     }
   }
   // A loop that begins with instructions without effect may be entered again at any of them; it has one header.
-  std::set<int> back;
+  std::set<int> back, loops;
+  size_t cold = n;  // from 3.12 on handlers stand behind everything else and jump back to where their statement ends, too
+  for (const bytecode::ExceptionRow& row : code.rows) {
+    if (code.version >= 312 && code.instructions[at(row.target)].op == Op::PUSH_EXC_INFO) cold = std::min(cold, at(row.target));
+  }
   for (size_t i = 0; i < n; ++i) {
-    if (flow.ins[i].target >= 0 && flow.ins[i].target <= static_cast<int>(i)) back.insert(flow.ins[i].target);
+    const int target = flow.ins[i].target;
+    if (target < 0 || target > static_cast<int>(i)) continue;
+    back.insert(target);
+    if (i < cold || at(target) >= cold) loops.insert(target);
   }
   for (size_t i = 0; i < n; ++i) {
     int& target = flow.ins[i].target;
     if (target < 0 || target > static_cast<int>(i)) continue;
-    int first = target;
+    int first = target, last = target;
+    while (at(last) + 1 < n && flow.ins[at(last)].op == Op::NOP) ++last;
     for (int k = target; k > 0 && flow.ins[at(k - 1)].op == Op::NOP; --k) {
       if (back.count(k - 1) != 0) first = k - 1;
     }
-    target = first;
+    const auto loop = loops.lower_bound(first);
+    if (loop != loops.end() && *loop <= last) target = first;
   }
   // Rows that only guard the waiting of an async for are not a try statement.
   for (size_t i = 0; i < n; ++i) {
@@ -467,8 +476,9 @@ int added_to_class(const bytecode::Code& code, const Flow& flow, int last) {
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of) {
-  constexpr int kNewLocals = 2;
-  const bool never_returns = (code.flags & kNewLocals) == 0;  // module and class bodies
+  constexpr int kNewLocals = 2, kAsyncGenerator = 0x200;
+  const bool never_returns = (code.flags & kNewLocals) == 0;       // module and class bodies
+  const bool never_a_value = (code.flags & kAsyncGenerator) != 0;  // `return None` is an error
   const int n = static_cast<int>(flow.ins.size());
   int end = -1;
   // Positions that something else has too: there the copy took over the position of what comes before it.
@@ -515,7 +525,8 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       // `return`, or the None of `return None`. A `pass` is as wide, but stands where statements do.
       const bool indented = in.op == Op::RETURN_CONST && p.column % 4 == 0;
-      const bool own_place = (width == 6 || (width == 4 && !indented && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
+      const bool own_place =
+          (width == 6 || (width == 4 && !indented && !never_a_value && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
       if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);
@@ -705,7 +716,8 @@ void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const s
   }
 }
 
-void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders) {
+void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders,
+                 bool lambda) {
   const int n = static_cast<int>(flow.ins.size());
   using Key = std::tuple<int, int, int, int, int>;
   std::map<Key, int> first_exit;
@@ -717,7 +729,7 @@ void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<i
     const bool constant =
         in.op == Op::RETURN_VALUE && i > 0 && flow.ins[at(i - 1)].op == Op::LOAD_CONST && same_position(flow.ins[at(i - 1)], in);
     const int before = constant ? i - 2 : i - 1;
-    if (in.op != Op::RAISE_VARARGS && before >= 0 && same_position(flow.ins[at(before)], in)) {
+    if (in.op != Op::RAISE_VARARGS && !lambda && before >= 0 && same_position(flow.ins[at(before)], in)) {
       int k = before;  // in a loop what the loop has on the stack goes first, at the place of the `return`
       while (k >= 0 && flow.ins[at(k)].op == Op::POP_TOP && same_position(flow.ins[at(k)], in)) --k;
       if (k == before || k < 0 || same_position(flow.ins[at(k)], in)) continue;

@@ -334,6 +334,7 @@ class Structurer {
 // For all who build trees.
 bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
+bool copied_with_tail(const Stmts& body, size_t index, const Stmts& final, Stmts* tail);
 void decompile_function(Session& session, Function& function, CodeKind kind);
 void add_to_signature(Function& function);
 bool is_type_scope(const std::string& name);

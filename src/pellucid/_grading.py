@@ -85,6 +85,10 @@ def _find_attribute_calls(code: Any, plain: Set[str], as_methods: Set[str]) -> N
         is_method = attribute.op == "LOAD_METHOD" or version >= 312 and attribute.arg & 1
         if attribute.op not in ("LOAD_ATTR", "LOAD_METHOD"):
             continue
+        before = instructions[index - 2] if index > 1 else name
+        if version >= 312 and name.op == "CALL" and name.arg == 0 and before.op == "LOAD_GLOBAL":
+            # Where a module uses the name itself, `super().attribute` is no instruction of its own.
+            plain.update([text for text in [code.co_names[before.arg >> 1]] if text == "super"])
         if name.op == "LOAD_GLOBAL":
             text = code.co_names[name.arg >> 1]
         elif name.op == "LOAD_NAME":

@@ -25,6 +25,69 @@ PROGRAMS = {
             return a
         """,
     ),
+    "finally blocks that end in several ways": (
+        311,
+        """
+        def f(a):
+            try:
+                return a()
+            finally:
+                if a:
+                    a(1)
+                else:
+                    a(2)
+
+
+        def g(a, b):
+            try:
+                return a(b)
+            finally:
+                if a is b:
+                    try:
+                        del a.b
+                    except AttributeError:
+                        pass
+                else:
+                    a.b = b
+
+
+        def h(a):
+            try:
+                a()
+            except BaseException as e:
+                a(e)
+            finally:
+                a(1)
+                for _ in a.b:
+                    if a.c:
+                        break
+
+
+        def k(a):
+            try:
+                return a()
+            finally:
+                try:
+                    a(1)
+                except OSError:
+                    a(2)
+        """,
+    ),
+    "an asynchronous generator that ends with a short name": (
+        311,
+        """
+        def f():
+            async def g():
+                nonlocal DONE
+                try:
+                    yield
+                except:
+                    pass
+                DONE = 1
+            DONE = 0
+            return g
+        """,
+    ),
     "variables stored twice at once": (
         311,
         """
@@ -95,6 +158,24 @@ PROGRAMS = {
 
 # Programs whose text need not come back, as long as what it compiles to does.
 SAME_CODE = {
+    "lambdas that end in several ways": (
+        311,
+        """
+        f = lambda a: a.b(1 if isinstance(a, int) else 2)
+        g = lambda a, b: a or b() and (a if b else 3)
+        """,
+    ),
+    "super in a module that uses its name": (
+        312,
+        """
+        def f(a):
+            class C:
+                def g(self, *args, **k):
+                    super().g(*args, **k)
+                    return super().h
+            return C
+        """,
+    ),
     "tests of loops made of several conditions": (
         311,
         """
