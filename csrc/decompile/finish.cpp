@@ -343,7 +343,8 @@ void Structurer::add_unused_free() {
   std::vector<uint8_t> used(code_.localsplus_names.size());
   const bytecode::Tables& tables = *bytecode::tables(code_.version);
   for (const Instruction& in : flow_.ins) {
-    if ((tables.info(in.op).flags & bytecode::kHasFree) != 0 && in.arg < used.size()) used[in.arg] = 1;
+    const bool closes = code_.version >= 313 && in.op == Op::LOAD_FAST;  // what was LOAD_CLOSURE
+    if ((closes || (tables.info(in.op).flags & bytecode::kHasFree) != 0) && in.arg < used.size()) used[in.arg] = 1;
   }
   for (size_t i = 0; i < used.size(); ++i) {
     if (used[i] != 0 || code_.localsplus_kinds[i] != bytecode::LocalKind::kFree) continue;

@@ -73,6 +73,14 @@ PROGRAMS = {
                     a(2)
         """,
     ),
+    "type aliases of what is around them": (
+        312,
+        """
+        def f[A, *Ts, **P]():
+            type B[C] = dict[A, C]
+            return B
+        """,
+    ),
     "an asynchronous generator that ends with a short name": (
         311,
         """
