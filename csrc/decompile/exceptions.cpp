@@ -103,12 +103,12 @@ bool Structurer::is_exit(int block) const {
 }
 
 // The column at which the first statement of a block begins, as far as positions tell; -1 where they don't.
-int Structurer::statement_column(int block) const {
+int Structurer::statement_column(int block, bool behind_jump) const {
   const Block& b = flow_.blocks[at(block)];
   int line = -1, column = -1;
   for (int i = b.start; i < b.end; ++i) {
     const bytecode::Position& p = flow_.ins[at(i)].position;
-    if (p.line <= 0 || p.column < 0) continue;
+    if (p.line <= 0 || p.column < 0 || (behind_jump && flow_.ins[at(i)].op == Op::NOP)) continue;
     // Of `return 4` only the constant's place is left, of `return` its own.
     const bool constant = flow_.ins[at(i)].op == Op::RETURN_CONST &&
                           !(p.line == p.end_line && p.end_column - p.column == 6 && code_.consts.at(flow_.ins[at(i)].arg).get() == Py_None);

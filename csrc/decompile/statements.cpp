@@ -327,7 +327,24 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
       lowest_behind[members[k]] = lowest;
     }
   }
+  // From 3.11 on its column does: it stands further to the left than the statements of the loop.
+  int inner_column = INT32_MAX;
+  for (size_t k = 0; k < members.size() && code_.version >= 311; ++k) {
+    const Block& member = flow_.blocks[at(members[k])];
+    for (int i = member.start; i < member.end; ++i) {
+      const bytecode::Position& p = flow_.ins[at(i)].position;
+      if (p.line > flow_.ins[at(head.start)].position.line && p.column >= 0) inner_column = std::min(inner_column, p.column);
+    }
+  }
   const auto stands_behind = [&](int s) {
+    if (code_.version >= 311) {
+      const Block& b = flow_.blocks[at(s)];
+      const bool to_end = flow_.end >= 0 && b.jump < 0 && b.fall >= 0 && flow_.resolve(b.fall) == flow_.block_of[at(flow_.end)];
+      if (!is_exit(s) && !to_end) return false;
+      if (flow_.blocks[at(s)].region != head.region) return false;  // it begins with what leaves a statement
+      const int column = statement_column(s, true);
+      return column >= 0 && inner_column != INT32_MAX && column < inner_column;
+    }
     if (code_.version != 310 || !is_exit(s)) return false;
     const auto behind = lowest_behind.upper_bound(s);
     int first = flow_.blocks[at(s)].start;

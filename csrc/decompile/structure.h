@@ -257,7 +257,7 @@ class Structurer {
   void bar(int block, int by);
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
-  int statement_column(int block) const;
+  int statement_column(int block, bool behind_jump = false) const;
   std::vector<bytecode::Position> clause_places(int region) const;
   const bytecode::Position* place_of(int block) const;
   void mark_leaving(int from, int block, Stmts* out);

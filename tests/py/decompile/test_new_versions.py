@@ -186,6 +186,21 @@ PROGRAMS = {
                 except KeyError:
                     continue
                 self.count += 1
+            return self.count
+        """,
+    ),
+    "an exit behind a loop, copied over the jump to it": (
+        312,
+        """
+        def f(new, old):
+            while True:
+                context = new.context
+                if context is None:
+                    return
+                if context is old:
+                    break
+                new = context
+            new.context = old
         """,
     ),
     "a loop ends a function, its test as wide as a return": (
