@@ -19,7 +19,16 @@ def test_sample(tag, tmp_path, capsys):
     if interpreter is None:
         pytest.skip(next((line for line in SKIPPED if f"3.{tag % 100}:" in line), "not found"))
     options = argparse.Namespace(
-        kind=roundtrip.KINDS, name=None, file=FILES, sample=400, seed=1, jobs=2, limit=60.0, no_layout=False, no_search=False, show_failures=0
+        kind=roundtrip.KINDS,
+        name=None,
+        file=FILES,
+        sample=400,
+        seed=1,
+        jobs=2,
+        limit=60.0,
+        no_layout=False,
+        no_search=False,
+        show_failures=0,
     )
     corpus, left_out = roundtrip.collect(interpreter, tmp_path, FILES)
     assert left_out == []
