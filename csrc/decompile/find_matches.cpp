@@ -3,6 +3,8 @@
 // knows.
 #include <algorithm>
 
+#include "bytecode/effects.h"
+#include "bytecode/tables.h"
 #include "decompile/flow.h"
 #include "decompile/patterns.h"
 
@@ -20,6 +22,11 @@ class MatchFinder {
     flow_.case_of.assign(flow_.ins.size(), -1);
     if (code_.version < 310) return;
     taken_.assign(flow_.ins.size(), 0);
+    tests_to_.resize(flow_.ins.size() + 1);
+    for (size_t i = 0; i < flow_.ins.size(); ++i) {
+      const Instruction& in = flow_.ins[i];
+      if (is_conditional(in.op) && in.target >= 0) tests_to_[at(reader_.next_real(in.target))].push_back(static_cast<int>(i));
+    }
     for (int i = 0; i < static_cast<int>(flow_.ins.size()); ++i) {
       if (taken_[at(i)] != 0 || depths_[at(i)] < 1) continue;
       const Instruction& now = flow_.ins[at(i)];
@@ -43,6 +50,17 @@ class MatchFinder {
         }
         case Op::POP_JUMP_IF_NOT_NONE:
           if (has_own_place(i, i)) statement(i);
+          break;
+        case Op::POP_TOP:
+        case Op::STORE_FAST:
+        case Op::STORE_NAME:
+        case Op::STORE_GLOBAL:
+        case Op::STORE_DEREF:
+          if (binds_in_place(i)) {
+            statement(i, 1);
+          } else if (code_.version >= 312 && now.op != Op::POP_TOP && !tests_to_[at(i)].empty()) {
+            statement(i, 2);
+          }
           break;
         default:
           break;
@@ -74,23 +92,76 @@ class MatchFinder {
     return tested.line == value.line && tested.column == value.column;
   }
 
-  void statement(int start) {
+  // Whether an instruction is the last one of an expression that is no conditional one.
+  bool ends_value(const Instruction& in) const {
+    switch (in.op) {
+      case Op::LOAD_ATTR:
+      case Op::CALL:
+      case Op::CALL_KW:
+      case Op::CALL_FUNCTION_KW:
+      case Op::CALL_FUNCTION_EX:
+      case Op::CALL_METHOD:
+      case Op::BINARY_OP:
+      case Op::BINARY_SUBSCR:
+      case Op::BINARY_SLICE:
+      case Op::UNARY_NEGATIVE:
+      case Op::UNARY_NOT:
+      case Op::COMPARE_OP:
+      case Op::CONTAINS_OP:
+      case Op::IS_OP:
+      case Op::BUILD_TUPLE:
+      case Op::BUILD_LIST:
+      case Op::BUILD_MAP:
+      case Op::LIST_TO_TUPLE:
+        return in.target < 0;
+      case Op::CALL_FUNCTION:
+        return in.arg != 1;  // not a decorator
+      default:
+        return is_pattern_load(in.op);
+    }
+  }
+
+  // Whether a value is stored or dropped by a pattern that always matches: its place is the name or `_` on a line behind the subject's. The
+  // target of an assignment stands in front of the value.
+  bool binds_in_place(int i) const {
+    if (i < 1) return false;
+    const Instruction &now = flow_.ins[at(i)], &before = flow_.ins[at(i - 1)];
+    const bytecode::Position& p = now.position;
+    if (before.offset == now.offset || before.position.line <= 0 || before.position.line >= p.line || !ends_value(before)) return false;
+    // 3.10 has no columns. A constant as a statement leaves nothing; of other statements nothing is to be told.
+    if (code_.version == 310) return now.op != Op::POP_TOP || before.op == Op::LOAD_CONST;
+    const int width = p.end_column - p.column;
+    if (p.line != p.end_line || now.op == Op::POP_TOP) return p.line == p.end_line && width == 1;
+    const bool local = now.op == Op::STORE_FAST || now.op == Op::STORE_DEREF;
+    const std::vector<py::Ref>& names = local ? code_.localsplus_names : code_.names;
+    return now.arg < names.size() && PyUnicode_Check(names[now.arg].get()) && width == PyUnicode_GET_LENGTH(names[now.arg].get());
+  }
+
+  int needs(int i) const {
+    return bytecode::stack_needs(*bytecode::tables(code_.version), code_.instructions[at(i)].op, code_.instructions[at(i)].arg);
+  }
+
+  // `least`: how many cases there must be for a pattern that always matches to be one.
+  void statement(int start, size_t least = 0) {
     if (start < 1 || taken_[at(start)] != 0) return;
     const size_t patterns = flow_.patterns.size();
     std::vector<CodeCase> cases;
-    if (!read_cases(start, &cases)) {
+    bool found = read_cases(start, least > 0, &cases);
+    if (found && code_.version >= 312) add_bare_before(&cases);
+    found = found && cases.size() >= least;
+    if (!found) {
       flow_.patterns.resize(patterns);
       return;
     }
-    if (code_.version >= 312) add_bare_before(&cases);
+    for (int i : visited_) taken_[at(i)] = 1;
     for (const CodeCase& one : cases) {
       flow_.case_of[at(one.start)] = static_cast<int>(flow_.cases.size());
       flow_.cases.push_back(one);
     }
   }
 
-  bool read_cases(int start, std::vector<CodeCase>* cases) {
-    std::vector<int> visited;
+  bool read_cases(int start, bool always, std::vector<CodeCase>* cases) {
+    visited_.clear();
     for (int next = start;;) {
       const auto again = [&](const CodeCase& one) { return one.start == next; };
       if (next < 0 || next >= static_cast<int>(flow_.ins.size()) || taken_[at(next)] != 0 ||
@@ -100,7 +171,7 @@ class MatchFinder {
       CodeCase made;
       int fail = -1;
       if (reader_.read(next, &made)) {
-        visited.insert(visited.end(), reader_.visited().begin(), reader_.visited().end());
+        visited_.insert(visited_.end(), reader_.visited().begin(), reader_.visited().end());
         fail = made.fail;
       } else if (code_.version >= 312 && !cases->empty()) {
         made = bare_case(next);
@@ -110,9 +181,7 @@ class MatchFinder {
       if (made.copies && fail < 0) fail = behind_guard(made.next);
       cases->push_back(made);
       if (!made.copies) {
-        if (cases->size() == 1 && !flow_.patterns[at(made.pattern)].tested) return false;
-        for (int i : visited) taken_[at(i)] = 1;
-        return true;
+        return always || cases->size() > 1 || flow_.patterns[at(made.pattern)].tested;
       }
       if (fail < 0) return false;
       next = reader_.next_real(fail);
@@ -134,12 +203,12 @@ class MatchFinder {
     for (;;) {
       const int first = (*cases)[0].start, depth = depths_[at(first)];
       int guard = -1;
-      for (int i = 1; i < first && guard < 0; ++i) {
+      for (int i : tests_to_[at(first)]) {
         const Instruction& in = flow_.ins[at(i)];
-        if (!is_conditional(in.op) || taken_[at(i)] != 0 || in.target < 0 || reader_.next_real(in.target) != first) continue;
+        if (i >= first || taken_[at(i)] != 0 || guard >= 0) continue;
+        // Behind the last instruction that takes something from below the subject or makes it.
         guard = i;
-        while (guard > 0 && depths_[at(guard)] >= depth) --guard;
-        ++guard;
+        while (guard > 0 && depths_[at(guard - 1)] - needs(guard - 1) >= depth) --guard;
         if (guard >= i || taken_[at(guard)] != 0 || behind_guard(guard) != in.target) return;
       }
       if (guard < 1) return;
@@ -166,6 +235,8 @@ class MatchFinder {
   Flow& flow_;
   const std::vector<int>& depths_;
   PatternReader reader_;
+  std::vector<int> visited_;                // by the cases that were read last
+  std::vector<std::vector<int>> tests_to_;  // by instruction: conditional jumps to it
   std::vector<uint8_t> taken_;
 };
 

@@ -38,6 +38,34 @@ size_t behind_nops(const Stmts& stmts, size_t from) {
   return from;
 }
 
+// The column of a statement, as far as an instruction of it tells; INT32_MAX: nothing does.
+int column_of(const Stmt* stmt) {
+  const Instruction* in = stmt->at;
+  int keyword = 0;
+  if (stmt->kind == StmtKind::kIf || stmt->kind == StmtKind::kMatch) {
+    const Expr* first = stmt->value;
+    while (!first->items.empty() && first->items[0] != nullptr) first = first->items[0];
+    in = first->at;
+    keyword = stmt->kind == StmtKind::kIf ? 3 : 6;
+  }
+  if (in == nullptr || in->position.line <= 0 || in->position.column < 0) return INT32_MAX;
+  return in->position.column - keyword;
+}
+
+// Where the body of a last case that always matches ends, as far as columns tell: whatever goes on behind it might as well stand in it.
+size_t end_of_case(const Stmts& stmts, size_t from, const Instruction* pattern) {
+  constexpr int kCase = 5;  // `case `
+  size_t end = from;
+  while (end < stmts.size() && (end == from || column_of(stmts[end]) > pattern->position.column - kCase)) ++end;
+  return end;
+}
+
+bool leaves(const Stmts& stmts) {
+  if (stmts.empty()) return false;
+  const StmtKind last = stmts.back()->kind;
+  return last == StmtKind::kReturn || last == StmtKind::kRaise || last == StmtKind::kBreak || last == StmtKind::kContinue;
+}
+
 void erase(Stmts& stmts, size_t from, size_t to) {
   stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(from), stmts.begin() + static_cast<std::ptrdiff_t>(to));
 }
@@ -221,12 +249,29 @@ void Structurer::make_case(Stmt* made, bool ends) {
   Case one;
   one.pattern = pattern_of(flow_.cases[at(test->number)].pattern);
   if (made->value != test) {
-    if (made->value->items.size() == 2) {
-      one.guard = made->value->items[1];
-    } else {
-      one.guard = arena_.expr(ExprKind::kBool);
-      *one.guard = *made->value;
-      one.guard->items.erase(one.guard->items.begin());
+    Exprs conditions(made->value->items.begin() + 1, made->value->items.end());
+    // Of a last case, what stands on a later line is an `if` in its body.
+    size_t own = conditions.size();
+    if (!flow_.cases[at(test->number)].copies && made->orelse.empty() && !ends) {
+      const auto later = [&](const Expr* condition) { return first_line(condition) > flow_.cases[at(test->number)].line; };
+      own = static_cast<size_t>(std::find_if(conditions.begin(), conditions.end(), later) - conditions.begin());
+    }
+    const auto joined = [&](size_t from, size_t to) {
+      if (to - from == 1) return conditions[from];
+      Expr* all = arena_.expr(ExprKind::kBool);
+      *all = *made->value;
+      all->items.assign(conditions.begin() + static_cast<std::ptrdiff_t>(from), conditions.begin() + static_cast<std::ptrdiff_t>(to));
+      all->first = all->items[0]->first;
+      return all;
+    };
+    if (own > 0) one.guard = joined(0, own);
+    if (own < conditions.size()) {
+      Stmt* inner = arena_.stmt(StmtKind::kIf);
+      inner->value = joined(own, conditions.size());
+      inner->at = inner->value->at;
+      inner->order = inner->value->first == INT32_MAX ? 0 : inner->value->first;
+      inner->body = std::move(made->body);
+      made->body = {inner};
     }
   }
   const CodeCase& code = flow_.cases[at(test->number)];
@@ -262,7 +307,9 @@ bool Structurer::keep_default(const Node& node, int jump, int behind, Stmts* out
   const CodeCase& last = flow_.cases[at(case_test(node)->number)];
   const int end = flow_.resolve(behind);
   bool found = false;
-  for (int b = jump; b != behind && b != end && flow_.only_jumps(b); b = flow_.blocks[at(b)].fall) {
+  int b = jump;
+  Stmts kept;
+  for (; b != behind && b != end && flow_.only_jumps(b); b = flow_.blocks[at(b)].fall) {
     for (int i = flow_.blocks[at(b)].start; i < flow_.blocks[at(b)].end; ++i) {
       const Instruction& in = flow_.ins[at(i)];
       if (in.op != Op::NOP || flow_.hidden[at(i)] != 0 || in.position.line < 0) continue;
@@ -271,10 +318,12 @@ bool Structurer::keep_default(const Node& node, int jump, int behind, Stmts* out
       Stmt* made = arena_.stmt(StmtKind::kNop);
       made->at = &in;
       made->order = ++clock_;
-      out->push_back(made);
+      kept.push_back(made);
     }
   }
-  return found;
+  if (!found || (b != behind && b != end)) return false;
+  out->insert(out->end(), kept.begin(), kept.end());
+  return true;
 }
 
 void Structurer::add_default(Stmt* whole, const CodeCase& last, Stmts body) {
@@ -283,13 +332,17 @@ void Structurer::add_default(Stmt* whole, const CodeCase& last, Stmts body) {
   if (!body.empty() && body[0]->kind == StmtKind::kNop && is_default(body[0]->at, last, true)) {
     one.pattern->at = body[0]->at;
     body.erase(body.begin());
+  } else if (body.size() == 1 && body[0]->kind == StmtKind::kIf && body[0]->orelse.empty()) {  // on the line of the case: its guard
+    one.guard = body[0]->value;
+    body = Stmts(body[0]->body);
   }
   one.body = std::move(body);
   whole->cases.push_back(std::move(one));
 }
 
 // Moves the case at `index` and those that follow it into `whole`. They stand in its `else`, or behind it where it does not go on itself.
-void Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
+// True: what is left behind it in the list is reached only where no case matches.
+bool Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
   DepthGuard guard(session_);
   Stmt* one = list[index];
   const Expr* subject = whole->value;
@@ -304,10 +357,11 @@ void Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
     if (test != nullptr && !code->copies && first_line(test->value) > code->line) test = nullptr;
     if (test == nullptr) {
       if (code->copies) no_form("a case that always matches in front of others");
-      made.body.assign(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.end());
-      list.resize(index + 1);
+      const size_t end = end_of_case(list, index + 1, one->at);
+      made.body.assign(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.begin() + static_cast<std::ptrdiff_t>(end));
+      erase(list, index + 1, end);
       whole->cases.push_back(std::move(made));
-      return;
+      return false;
     }
     made.guard = test->value;
     made.body = std::move(test->body);
@@ -317,7 +371,7 @@ void Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
     code = &flow_.cases[at(one->number)];
     made = std::move(one->cases[0]);
   }
-  const bool copies = code->copies, ends = one->op == kEnds;
+  const bool copies = code->copies, ends = one->op == kEnds || (one->op == kBinds && leaves(made.body));
   if (made.guard == nullptr && made.body.size() > 1 && made.body[0]->kind == StmtKind::kNop &&
       made.body[0]->at->position.line == code->line) {
     made.guard = constant(Py_True, *made.body[0]->at);
@@ -329,23 +383,32 @@ void Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
   };
   if (!otherwise.empty()) {
     const size_t next = behind_nops(otherwise, 0);
-    if (!copies) return add_default(whole, *code, std::move(otherwise));
+    if (!copies) {
+      add_default(whole, *code, std::move(otherwise));
+      return false;
+    }
     if (!same_subject(otherwise, next)) no_form("a match statement whose cases are elsewhere");
-    take_cases(otherwise, next, whole);
-    if (otherwise.size() > next + 1) no_form("a match statement in the middle of which one goes on");
-    return;
+    const bool open = take_cases(otherwise, next, whole);
+    if (otherwise.size() == next + 1) return false;
+    if (!open) no_form("a match statement in the middle of which one goes on");
+    add_default(whole, *code, Stmts(otherwise.begin() + static_cast<std::ptrdiff_t>(next) + 1, otherwise.end()));
+    return false;
   }
   const size_t next = behind_nops(list, index + 1);
   if (copies) {
     if (!same_subject(list, next)) no_form("a match statement whose cases are elsewhere");
-    take_cases(list, next, whole);
+    const bool open = take_cases(list, next, whole);
     erase(list, index + 1, next + 1);
-    return;
+    return open;
   }
   if (index + 1 < list.size() && list[index + 1]->kind == StmtKind::kNop && is_default(list[index + 1]->at, *code, ends)) {
-    add_default(whole, *code, Stmts(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.end()));
-    list.resize(index + 1);
+    const size_t end = end_of_case(list, index + 1, list[index + 1]->at);
+    add_default(whole, *code,
+                Stmts(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.begin() + static_cast<std::ptrdiff_t>(end)));
+    erase(list, index + 1, end);
+    return false;
   }
+  return ends;
 }
 
 void Structurer::settle_matches(Stmts& body) {

@@ -235,7 +235,7 @@ class Structurer {
   void make_case(Stmt* made, bool ends);
   void drop_subject(Node& node, int to) const;
   void settle_matches(Stmts& body);
-  void take_cases(Stmts& list, size_t index, Stmt* whole);
+  bool take_cases(Stmts& list, size_t index, Stmt* whole);
   void add_default(Stmt* whole, const CodeCase& last, Stmts body);
   bool is_default(const Instruction* nop, const CodeCase& last, bool alone) const;
   bool keep_default(const Node& node, int jump, int behind, Stmts* out);

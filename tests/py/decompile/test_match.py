@@ -206,6 +206,43 @@ PROGRAMS = {
                 case n if n:
                     return n
         """,
+    "guards that only look at names": """
+        def f(x, g):
+            match x:
+                case _ if not g:
+                    return 1
+                case [y] if y:
+                    return y
+                case _ if x == 7 or x == 5:
+                    return 3
+                case n if n is None:
+                    return 4
+                case []:
+                    return 5
+            return 6
+        """,
+    "a last case with a condition in it": """
+        def f(x, g):
+            match x:
+                case 1:
+                    g = 2
+                case [a, b] if a:
+                    if b:
+                        g = 3
+            return g
+        """,
+    "patterns that always match": """
+        def f(x, g):
+            match len(x):
+                case n:
+                    g = n
+            match g:
+                case z if not z:
+                    g = 0
+                case _:
+                    g = 1
+            return g
+        """,
     "subjects": """
         def f(x, y):
             match (x, y):
@@ -507,7 +544,7 @@ assert a == b, next((x, y) for x, y in zip(a[0] + a[1], b[0] + b[1]) if x != y)
 """
 
 # Without columns, or where a place tells nothing, another statement may stand there that is compiled to the same.
-OTHERWISE = {(310, "pass"), (311, "pass"), (310, "generators")}
+OTHERWISE = {(310, "pass"), (311, "pass"), (310, "generators"), (310, "patterns that always match")}
 
 CASES = [(tag, name) for tag in TAGS for name in PROGRAMS]
 
