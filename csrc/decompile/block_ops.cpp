@@ -117,6 +117,12 @@ size_t BlockPrinter::kept(const bytecode::ExceptionRow& row) const {
   return static_cast<size_t>(known == instance_.depths.end() ? row.depth : known->second);
 }
 
+bool may_be_empty(const bytecode::Code& code, uint32_t slot) {
+  return std::any_of(code.instructions.begin(), code.instructions.end(), [slot](const Instruction& in) {
+    return (in.op == Op::LOAD_FAST_CHECK || in.op == Op::DELETE_FAST) && in.arg == slot;
+  });
+}
+
 void note_depth(const bytecode::Code& code, int32_t index, size_t depth, std::map<int32_t, int32_t>* depths) {
   for (const auto& [set_up, handler] : code.set_ups) {
     if (set_up != index) continue;

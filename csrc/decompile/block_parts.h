@@ -187,6 +187,9 @@ class UnitPrinter {
   int unit_ = 0;
 };
 
+// 3.12: whether a variable that a comprehension has of its own may be read while it holds nothing, so that it has to be emptied.
+bool may_be_empty(const bytecode::Code& code, uint32_t slot);
+
 // 3.8: notes how many values a block that an instruction sets up keeps. A finally block that is called with a value to return on the stack
 // has one more than its row says.
 void note_depth(const bytecode::Code& code, int32_t index, size_t depth, std::map<int32_t, int32_t>* depths);

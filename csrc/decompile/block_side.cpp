@@ -140,6 +140,10 @@ void Side::skip_beginning_of_class(State* state) const {
   };
   beginning(*original_);
   state->pc = beginning(*this) + 4;
+  const Op store = op_at(state->pc + 1);
+  if (op_at(state->pc) != Op::LOAD_CONST || (store != Op::STORE_DEREF && store != Op::STORE_GLOBAL)) return;
+  const uint32_t arg = code_.instructions[at(state->pc) + 1].arg;
+  if ((store == Op::STORE_DEREF ? slot_name(arg) : name(arg)) == "__firstlineno__") state->pc += 2;  // a variable of another scope
 }
 
 std::string Side::shown(int index) const {
@@ -517,9 +521,6 @@ Side::Step Side::variable_step(State& state, const Instruction& in, Event& event
   switch (in.op) {
     case Op::LOAD_FAST:
     case Op::LOAD_FAST_CHECK:
-      if (in.op == Op::LOAD_FAST_CHECK && original_ == nullptr && is_shadowed(state, in.arg)) {
-        throw NotProven{"a variable of a comprehension that may hold nothing"};
-      }
       return load_slot(state, in.arg, false, event);
     case Op::LOAD_DEREF:
       return load_slot(state, in.arg, true, event);
@@ -574,6 +575,15 @@ Side::Step Side::variable_step(State& state, const Instruction& in, Event& event
       return Step::kEvent;
     }
     case Op::LOAD_FAST_AND_CLEAR:
+      if (phase_ < 2 && may_be_empty(code_, in.arg)) {
+        event.op = phase_ == 0 ? Op::STORE_FAST : Op::DELETE_FAST;
+        event.text = "x" + keys_[in.arg];
+        if (phase_ == 0) event.operands = {terms_.constant(Py_None)};
+        event.raises = phase_ != 0;
+        event.then = event.index;
+        event.phase = phase_ + 1;
+        return Step::kEvent;
+      }
       push(state, terms_.of(TermKind::kShadow, {}, in.arg));
       return Step::kDone;
     case Op::MAKE_CELL: {

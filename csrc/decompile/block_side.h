@@ -139,7 +139,7 @@ class Side {
   bool in_send_loop(int send) const;
   bool builds_tuple(int index) const;
   Step raise_now(State& state, int index, int error);
-  bool copies_keywords(int index) const;
+  int copies_keywords(int index) const;
   void sort_constants(std::vector<int>* items) const;
 
   Terms& terms_;

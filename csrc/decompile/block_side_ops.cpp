@@ -172,10 +172,11 @@ void Side::sort_constants(std::vector<int>* items) const {
   items->erase(std::unique(items->begin(), items->end()), items->end());
 }
 
-// Whether this is the dictionary that `**` in a call of the block form makes of another one.
-bool Side::copies_keywords(int index) const {
-  return original_ != nullptr && op_at(index) == Op::BUILD_MAP && code_.instructions[at(index)].arg == 0 &&
-         op_at(index + 2) == Op::DICT_MERGE && op_at(index + 3) == Op::CALL_FUNCTION_EX;
+// Whether this is the dictionary that `**` in a call of the block form makes of another one: where it is merged in, or -1.
+int Side::copies_keywords(int index) const {
+  if (original_ == nullptr || op_at(index) != Op::BUILD_MAP || code_.instructions[at(index)].arg != 0) return -1;
+  const int merged = op_at(index + 1) == Op::LOAD_LOCALS ? index + 3 : index + 2;
+  return op_at(merged) == Op::DICT_MERGE && op_at(merged + 1) == Op::CALL_FUNCTION_EX ? merged : -1;
 }
 
 Side::Step Side::display_step(State& state, const Instruction& in, Event& event) {
@@ -226,7 +227,7 @@ Side::Step Side::display_step(State& state, const Instruction& in, Event& event)
       return result(in.op, std::move(items));
     }
     case Op::BUILD_MAP:
-      if (copies_keywords(event.index)) {
+      if (copies_keywords(event.index) >= 0) {
         push(state, terms_.of(TermKind::kPackage));
         return Step::kDone;
       }
@@ -285,7 +286,7 @@ Side::Step Side::display_step(State& state, const Instruction& in, Event& event)
     case Op::MAP_ADD:
       return grow(2);
     case Op::DICT_MERGE: {
-      if (copies_keywords(event.index - 2)) {
+      if (copies_keywords(event.index - 2) == event.index || copies_keywords(event.index - 3) == event.index) {
         const int mapping = pop(state);
         peek(state, 1) = mapping;
         return Step::kDone;

@@ -155,6 +155,10 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       // As long as this lies on the stack, the name stands for another variable.
       slot_kind(in.arg);
       settle();
+      if (may_be_empty(code_, in.arg)) {
+        statement(unit_.shadow(in.arg) + " = None", false);
+        statement("del " + unit_.shadow(in.arg));
+      }
       push_kind(Kind::kShadow, static_cast<int32_t>(in.arg));
       return true;
     case Op::LOAD_DEREF:
