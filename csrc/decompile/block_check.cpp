@@ -90,11 +90,10 @@ class Walk {
         continue;
       }
       passed.clear();
-      const int before = left.pc;
-      const bool deep = levels(left) > kMaxLevels;
+      const bool deep = levels(right) >= kMaxLevels;  // where the block form has no loop for one more
       const int current = left.current;
       const Event a = left_.next(&left);
-      match(a, b, current, right.current, deep, before);
+      match(a, b, current, right.current, deep);
       if (a.kind == Event::kReturn || a.kind == Event::kLeave || a.kind == Event::kForever) return;
       if (a.kind == Event::kBranch) {
         State other_left = left, other_right = right;
@@ -151,7 +150,7 @@ class Walk {
     return side.shown(event.index) + (event.text.empty() ? "" : " " + event.text);
   }
 
-  void match(const Event& a, const Event& b, int left_current, int right_current, bool deep, int) {
+  void match(const Event& a, const Event& b, int left_current, int right_current, bool deep) {
     const auto refuse = [&](const char* what) { throw NotProven{shown(left_, a) + " / " + shown(right_, b) + what}; };
     if (a.kind != b.kind) refuse("");
     if (a.kind == Event::kForever) return;
@@ -186,7 +185,7 @@ class Walk {
       key.push_back(-1);
     }
     for (auto& [name, term] : right->own) {
-      term = held(term, names);
+      term = right_.is_within_block(name) ? terms_.of(TermKind::kDead) : held(term, names);
       key.push_back(terms_.named(TermKind::kDead, name));
       key.push_back(term);
     }

@@ -151,6 +151,11 @@ std::string Side::shown(int index) const {
                                                : "the end";
 }
 
+bool Side::is_within_block(const std::string& name) const {
+  const std::string beginning = naming_.prefix + unit_ + "_t";
+  return name.rfind(beginning, 0) == 0;  // t0, t1, ..., test
+}
+
 bool Side::keeps_cell(uint32_t slot) const {
   if (is_optimized() || slot >= code_.localsplus_kinds.size()) return false;
   if (code_.localsplus_kinds[slot] == LocalKind::kLocal || code_.localsplus_kinds[slot] == LocalKind::kFree) return false;

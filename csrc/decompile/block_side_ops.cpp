@@ -13,6 +13,55 @@ namespace {
 
 size_t at(int64_t index) { return static_cast<size_t>(index); }
 
+using bytecode::Op;
+
+bool is_plain(PyObject* value) {
+  return PyLong_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value) ||
+         PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || PyTuple_CheckExact(value);
+}
+
+// Whether an operation is over at once, whatever the values: of powers, products and shifts only small ones.
+bool is_cheap(const std::string& text, PyObject* left, PyObject* right) {
+  if (text != "**" && text != "*" && text != "<<") return text != "%" || (!PyUnicode_Check(left) && !PyBytes_Check(left));
+  for (PyObject* value : {left, right}) {
+    if (PyFloat_CheckExact(value) || PyComplex_CheckExact(value)) continue;
+    if (!PyLong_Check(value)) {
+      if (PyObject_Size(value) > 256) return false;
+      continue;
+    }
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    const long long most = text == "*" ? 1LL << 62 : value == left ? 1 << 16 : 128;
+    if (overflow != 0 || number > most || number < -most) return false;
+  }
+  return text != "*" || (PyLong_Check(left) && PyLong_Check(right)) || is_cheap("**", right, left);
+}
+
+// New reference, or null: not a constant, or not to be worked out (perhaps with an exception set).
+PyObject* folded(Op op, int64_t number, const std::vector<PyObject*>& values) {
+  if (op == Op::UNARY_NEGATIVE) return PyNumber_Negative(values[0]);
+  if (op == Op::UNARY_POSITIVE) return PyNumber_Positive(values[0]);
+  if (op == Op::UNARY_INVERT) return PyNumber_Invert(values[0]);
+  if (values.size() != 2) return nullptr;
+  PyObject *left = values[0], *right = values[1];
+  if (op == Op::BINARY_SUBSCR) return PyObject_GetItem(left, right);
+  bool in_place = false;
+  const char* found = op == Op::BINARY_OP ? binary_operator(static_cast<uint32_t>(number), &in_place) : old_binary_operator(op, &in_place);
+  if (found == nullptr || in_place || !is_cheap(found, left, right)) return nullptr;
+  const std::string text = found;
+  if (text == "**") return PyNumber_Power(left, right, Py_None);
+  using Function = PyObject* (*)(PyObject*, PyObject*);
+  const std::pair<const char*, Function> functions[] = {
+      {"+", PyNumber_Add},          {"-", PyNumber_Subtract},  {"*", PyNumber_Multiply}, {"/", PyNumber_TrueDivide},
+      {"//", PyNumber_FloorDivide}, {"%", PyNumber_Remainder}, {"<<", PyNumber_Lshift},  {">>", PyNumber_Rshift},
+      {"&", PyNumber_And},          {"|", PyNumber_Or},        {"^", PyNumber_Xor},
+  };
+  for (const auto& [name, function] : functions) {
+    if (text == name) return function(left, right);
+  }
+  return nullptr;
+}
+
 bool is_old_operator(bytecode::Op op) {
   bool in_place = false;
   return old_binary_operator(op, &in_place) != nullptr;
@@ -20,22 +69,14 @@ bool is_old_operator(bytecode::Op op) {
 
 }  // namespace
 
-// What was compiled from constants alone the compiler may have worked out.
+// What was compiled from constants alone the compiler of the block form may have worked out: so are both sides.
 Side::Step Side::fold(State& state, Event& event) {
-  const auto object = [&](int operand) -> PyObject* {
-    const Term& term = terms_[operand];
-    if (term.kind != TermKind::kConst) return nullptr;
-    PyObject* value = term.object;
-    const bool plain = PyLong_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value) || PyComplex_CheckExact(value) ||
-                       PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || PyTuple_CheckExact(value);
-    return plain ? value : nullptr;
-  };
-  if (event.op != Op::UNARY_NEGATIVE && event.op != Op::UNARY_POSITIVE && event.op != Op::UNARY_INVERT) return Step::kEvent;
-  PyObject* value = object(event.operands[0]);
-  if (value == nullptr || !PyNumber_Check(value)) return Step::kEvent;
-  py::Ref made = py::Ref::steal(event.op == Op::UNARY_NEGATIVE   ? PyNumber_Negative(value)
-                                : event.op == Op::UNARY_POSITIVE ? PyNumber_Positive(value)
-                                                                 : PyNumber_Invert(value));
+  std::vector<PyObject*> values;
+  for (const int operand : event.operands) {
+    if (terms_.kind(operand) != TermKind::kConst || !is_plain(terms_[operand].object)) return Step::kEvent;
+    values.push_back(terms_[operand].object);
+  }
+  py::Ref made = py::Ref::steal(folded(event.op, event.number, values));
   if (!made) {
     PyErr_Clear();
     return Step::kEvent;
@@ -62,11 +103,15 @@ Side::Step Side::operator_step(State& state, const Instruction& in, Event& event
     push(state, inverted ? terms_.negated(made) : made);
     return Step::kDone;
   };
-  if (is_old_operator(in.op)) return result(2);
+  if (is_old_operator(in.op)) {
+    result(2);
+    return fold(state, event);
+  }
   switch (in.op) {
     case Op::BINARY_OP:
       event.number = in.arg;
-      return result(2);
+      result(2);
+      return fold(state, event);
     case Op::UNARY_POSITIVE:
     case Op::UNARY_NEGATIVE:
     case Op::UNARY_INVERT:
@@ -115,7 +160,8 @@ Side::Step Side::operator_step(State& state, const Instruction& in, Event& event
         push(state, parts[at(index)]);
         return Step::kDone;
       }
-      return result(2);
+      result(2);
+      return fold(state, event);
     }
     default:
       return Step::kOther;

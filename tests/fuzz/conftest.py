@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent / "py"
 for area in ("capture", "guard"):  # running and comparing programs; building guards
     sys.path.insert(0, str(PYTHON_TESTS / area))
