@@ -41,7 +41,9 @@ Side::Side(Terms& terms, const Naming& naming, bytecode::Code code, std::map<std
   if (original_ == nullptr) return;
   for (size_t i = 0; i < code_.instructions.size(); ++i) {
     const int target = code_.instructions[i].target;
-    if (target >= 0 && target <= static_cast<int>(i)) meeting_[at(target)] = true;
+    if (target < 0 || target > static_cast<int>(i)) continue;
+    // The loop of `await` is one event, and what is thrown into it goes back behind it.
+    meeting_[at(target)] = op_at(target) != Op::SEND && op_at(target) != Op::END_SEND;
   }
 }
 

@@ -98,7 +98,7 @@ def random_flow(draw, generator=False):
     def cover(start, low):
         """A row over what was made from `start` on, where at least `low` values lie on the stack."""
         number = len(handlers)
-        handlers.append((draw(st.integers(0, low)), draw(st.booleans()), draw(st.sampled_from(["return", "raise", "go on", "go on"]))))
+        handlers.append((draw(st.integers(0, low)), draw(st.booleans()), draw(st.sampled_from(["return", "raise", "go on", "go on"])), 1))
         rows.append((start, len(code), ("handler", number)))
 
     for block in range(count):
@@ -141,14 +141,14 @@ def random_flow(draw, generator=False):
         go_on(height - 1)
     number = 0
     while number < len(handlers):  # handlers of handlers come behind
-        depth, lasti, kind = handlers[number]
+        depth, lasti, kind, level = handlers[number]
         starts["handler", number] = len(code)
         code.append(("PUSH_EXC_INFO", 0, None))
         start = len(code)
         code.extend((op, arg, None) for op, arg in SIMPLE["log"][2])
         code.extend((op, arg, None) for op, arg in STEP)
-        if number < 12 and draw(st.integers(0, 3)) == 0:
-            handlers.append((draw(st.integers(0, depth)), draw(st.booleans()), draw(st.sampled_from(["return", "raise again"]))))
+        if level < 4 and draw(st.integers(0, 3)) == 0:  # deeper ones see the exceptions of the fifth
+            handlers.append((draw(st.integers(0, depth)), draw(st.booleans()), draw(st.sampled_from(["return", "raise again"])), level + 1))
             rows.append((start, len(code), ("handler", len(handlers) - 1)))
         if kind == "raise":
             code.append(("RERAISE", 0, None))
