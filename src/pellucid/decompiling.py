@@ -10,6 +10,9 @@ from typing import Any, Dict, List, Literal, NamedTuple, Optional, Tuple, Union,
 import pellucid._bytecode as _bytecode
 from pellucid import _alternatives, _grading, _interpreters
 
+# What block forms import is there already when they run: the machinery of imports may be what is decompiled.
+from pellucid import block_support as block_support
+
 IDENTICAL = "identical"
 EQUAL_FLOW = "equal flow"
 BLOCK_FORM = "block form"
