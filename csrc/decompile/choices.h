@@ -27,6 +27,10 @@ enum class ChoiceKind : uint8_t {
   kUnreached,   // behind a statement that leaves stands code that nothing reaches
   kUnreachedElse,
   kUnreachedEnd,
+  // Where they are turned, for instruction 0: what the code object holds is printed with the original's lines, or without them, whatever
+  // holds for what is around it.
+  kWithLines,
+  kWithoutLines,
 };
 
 struct Choice {

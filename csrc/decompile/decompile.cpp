@@ -83,7 +83,7 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
       read_signature(session, function, options.function);
     }
     if (kind == CodeKind::kClass) guess_type_parameters(function);
-    Printer printer(function.code.version, options.line_layout);
+    Printer printer(function.code.version, options.line_layout, &options.turned);
     if (kind == CodeKind::kComprehension) {
       printer.expression(function, lone_comprehension(session, function));
     } else {

@@ -36,7 +36,22 @@ void Printer::end_line() {
   ++line_;
 }
 
+bool Printer::wants_layout(const Function& function) const {
+  if (turned_ == nullptr || turned_->empty() || !function.code.name) return layout_;
+  const std::string code = utf8(function.code.name.get()) + ":" + std::to_string(function.code.firstlineno);
+  if (turned_->count({code, ChoiceKind::kWithLines, 0}) != 0) return true;
+  return layout_ && turned_->count({code, ChoiceKind::kWithoutLines, 0}) == 0;
+}
+
 void Printer::block(const Stmts& stmts, const Function* function) {
+  if (const bool wanted = function != nullptr ? wants_layout(*function) : layout_; wanted != layout_) {
+    layout_ = wanted;
+    original_ = wanted ? function->code.firstlineno : 0;
+    block(stmts, function);
+    layout_ = !wanted;
+    original_ = 0;
+    return;
+  }
   if (stands_behind(stmts, function)) {
     const Stmt* before = nullptr;
     for (const Stmt* stmt : stmts) {

@@ -34,7 +34,9 @@ enum Precedence : uint8_t {
 
 class Printer {
  public:
-  explicit Printer(int version, bool layout = false) : version_(version), layout_(layout) {}
+  // `turned`: may say which code objects are printed with the original's lines, or without them.
+  explicit Printer(int version, bool layout = false, const std::set<Choice>* turned = nullptr)
+      : version_(version), layout_(layout), turned_(turned) {}
   void function(const Function& function);  // a whole unit
   void expression(const Function& function, const Expr* e);
   Decompiled take();
@@ -52,6 +54,7 @@ class Printer {
   void statement(const Stmt* stmt);
   void body(const Stmts& stmts, const Function* function);
   void block(const Stmts& stmts, const Function* function = nullptr);
+  bool wants_layout(const Function& function) const;
   void definition(const Stmt* stmt);
   void class_definition(const Stmt* stmt);
   void condition(const Expr* test);
@@ -118,6 +121,7 @@ class Printer {
 
   int version_;
   bool layout_;
+  const std::set<Choice>* turned_;
   int original_ = 0;      // the original's line that printing has come to; 0: none yet in this statement
   int brackets_ = 0;      // that are open
   size_t statement_ = 0;  // where the statement begins in `out_`

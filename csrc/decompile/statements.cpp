@@ -130,6 +130,8 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
         continue;
       }
       block = make_try(entered, block, &stack, &out, next, falls);
+      const int handlers = flow_.last_dominated[at(flow_.regions[at(entered)].handler)];
+      if (block < 0 && last_in(handlers)->op == Op::RERAISE) add_unreached(flow_.blocks[at(handlers)].end - 1, stack, &out);
       continue;
     }
     mark_leaving(region, block, &out);
@@ -147,7 +149,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
     stack = node->stack;
     about = last_in(node->last);
     if (node->end == End::kStop) {
-      add_unreached(flow_.blocks[at(node->last)].end - 1, stack, &out);
+      if (last_in(node->last)->op != Op::RERAISE) add_unreached(flow_.blocks[at(node->last)].end - 1, stack, &out);
       break;
     }
     if (node->end == End::kGo) {

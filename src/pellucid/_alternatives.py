@@ -11,6 +11,7 @@ from pellucid import _grading
 
 Choice = Tuple[str, int, int]  # of which code object, what kind, about which instruction
 
+_WITH_LINES, _WITHOUT_LINES = 16, 17  # choices about how a code object is printed, for instruction 0
 _MOST_ROUNDS = 8
 _MOST_PER_ROUND = 160
 _MOST_PAIRS = 12  # so many choices are also turned two at a time
@@ -29,6 +30,7 @@ class Found(NamedTuple):
     line_layout: bool
     turned: Tuple[Choice, ...]
     distance: int
+    either: bool = False  # with lines and without them
 
 
 class Alternatives:
@@ -55,7 +57,7 @@ class Alternatives:
                 found = self.search(code)
             finally:
                 self._signature = signature
-            self._known[key] = found.turned if found is not None else ()
+            self._known[key] = _kept(code, found) if found is not None else ()
         return self._known[key]
 
     def _search(self, code: Any, inner: Tuple[Choice, ...]) -> Optional[Found]:
@@ -90,7 +92,8 @@ class Alternatives:
         for line_layout in (True, False):
             _, choices = _bytecode.decompile_choices(code, turned=turned, line_layout=line_layout, **self._signature)
             starts.extend(self._try(code, [turned], line_layout, set()))
-        return min(starts, key=_order), choices
+        best = min(starts, key=_order)
+        return best._replace(either=sum(each.grade == _grading.IDENTICAL for each in starts) == 2), choices
 
     def _try(self, code: Any, sets: Sequence[Tuple[Choice, ...]], line_layout: bool, seen: Set[str]) -> List[Found]:
         """What comes of each set of choices, but for sources seen before."""
@@ -109,6 +112,14 @@ class Alternatives:
             far = 0 if reached == _grading.IDENTICAL else _FAR - 1 if isinstance(made, str) else _distance(code, made)
             found.append(Found(reached, difference, source, line_layout, turned, far))
         return found
+
+
+def _kept(code: Any, found: Found) -> Tuple[Choice, ...]:
+    """The decisions that give a code object its source where it stands in another."""
+    if found.either or found.grade != _grading.IDENTICAL:
+        return found.turned
+    kind = _WITH_LINES if found.line_layout else _WITHOUT_LINES
+    return found.turned + (("{}:{}".format(code.co_name, code.co_firstlineno), kind, 0),)
 
 
 def _is_code(const: Any) -> bool:

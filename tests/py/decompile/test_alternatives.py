@@ -229,6 +229,17 @@ while not a:
 for b in a:
         break
         g(b)
+try:
+        a.b()
+        return
+    finally:
+        a.c()
+    a.d()
+try:
+        return a.b()
+    except A:
+        return a.c
+    return a.d
 """
 
 
@@ -283,6 +294,41 @@ def test_choices_are_said_and_turned():
     sources = [_bytecode.decompile_choices(code, turned=[choice])[0] for choice in choices]
     assert any("if a:\n        if b:" in each for each in sources if each is not None)
     assert all(name == "f:1" for name, _, _ in choices)
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_each_inner_function_has_its_own_lines(tag, compilers):
+    """Of two functions one compiles to the same with the original's lines only, the other one without them only, whatever is around."""
+    source = """
+def f(a):
+    def with_lines(b):
+        return [c for c in b
+                if c and
+                c.d or
+                c.e]
+    class C:
+        def method(self, b):
+            while b:
+                if b.c: b = b.d
+                else:
+                    break
+            return b
+    return with_lines, C
+"""
+    code = code_of(tag, source)
+    alternatives = _alternatives.Alternatives(compilers(tag))
+    assert alternatives.search(code).grade == _grading.IDENTICAL
+
+
+def test_lines_of_one_code_object():
+    code = compile("def f(a):\n    def g(b): return h(b,\n        1)\n    return k(a,\n        g)\n", "elsewhere", "exec").co_consts[0]
+    plain, _ = _bytecode.decompile_choices(code)
+    with_lines, _ = _bytecode.decompile_choices(code, line_layout=True)
+    inner, _ = _bytecode.decompile_choices(code, turned=[("g:2", 16, 0)])
+    outer, _ = _bytecode.decompile_choices(code, turned=[("g:2", 17, 0)], line_layout=True)
+    assert "    def g(b): return h(b,\n" in inner and "return k(a, g)\n" in inner
+    assert "        return h(b, 1)\n" in outer and "return k(a,\n" in outer
+    assert len({plain, with_lines, inner, outer}) == 4
 
 
 @pytest.mark.parametrize("wrong", [1, [1], [("f", 1)], [(1, 2, 3)]])
