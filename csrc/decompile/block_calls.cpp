@@ -223,6 +223,27 @@ void BlockPrinter::delegate(const char* first, int32_t end) {
   go_to(ends_send ? end + 1 : end);
 }
 
+// SEND outside of the loop that compilers make: goes one way with what the iterator yields, another with what it returns.
+void BlockPrinter::send_once(int32_t ended, int32_t next) {
+  const Expr value = pop_value();
+  settle();
+  const std::string done = fresh(), result = fresh();
+  statement(done + ", " + result + " = " + shared_.helper("send") + "(" + value_at(0).text + ", " + value.text + ")");
+  statement("if " + done + ":");
+  const std::vector<Expr> before = stack_;
+  indent_ += 2;
+  if (version_ < 312) drop(1);
+  push(value_expr(result, true, true));
+  go_to(ended);
+  indent_ -= 2;
+  statement("else:", false);
+  stack_ = before;
+  push(value_expr(result, true, true));
+  indent_ += 2;
+  go_to(next);
+  indent_ -= 2;
+}
+
 bool BlockPrinter::step_suspension(const Instruction& in, int32_t index) {
   const bool async_generator = (code_.flags & 0x200) != 0;
   const auto finish = [&](const std::string& text, const std::string& iterator) {
@@ -264,7 +285,10 @@ bool BlockPrinter::step_suspension(const Instruction& in, int32_t index) {
     case Op::SEND:
     case Op::YIELD_FROM: {  // entered in the middle: otherwise what stands in front has gone past it
       int32_t end = index + 1;
-      if (in.op == Op::SEND && !sends_in_loop(index - 1, &end)) throw Unsupported("SEND outside of its loop");
+      if (in.op == Op::SEND && !sends_in_loop(index - 1, &end)) {
+        send_once(in.target, index + 1);
+        return true;
+      }
       delegate("send", end);
       return true;
     }

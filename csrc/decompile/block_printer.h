@@ -96,6 +96,7 @@ class BlockPrinter {
   void print_function(PyObject* code, const Cells& cells, const std::string& name, bool alone);
   bool step_suspension(const bytecode::Instruction& in, int32_t index);
   void delegate(const char* first, int32_t end);
+  void send_once(int32_t ended, int32_t next);
   bool sends_in_loop(int32_t index, int32_t* end) const;
   PyObject* constant_under(size_t depth) { return at(depth).constant; }
 

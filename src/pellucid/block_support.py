@@ -161,6 +161,14 @@ def _send(iterator: Any, value: Any) -> Any:
     return iterator.send(value)
 
 
+def send(iterator: Any, value: Any) -> Tuple[bool, Any]:
+    """As SEND: whether the iterator has ended, and what it yields or returns."""
+    try:
+        return False, _send(iterator, value)
+    except StopIteration as stop:
+        return True, stop.value
+
+
 class delegate:
     """The rest of `yield from` or `await`: an iterator that was begun, with a value to send to it, or one it has yielded already."""
 

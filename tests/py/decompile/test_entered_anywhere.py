@@ -187,3 +187,32 @@ def test_it_does_the_same(function):
             assert outcome(again, arguments) == outcome(entered, arguments), index
         tried += 1
     assert tried >= (1 if function is closes_over else 5)
+
+
+def test_a_send_without_its_loop():
+    decoded = bytecode.decode((lambda it: None).__code__)
+    decoded.consts, decoded.names, decoded.stacksize = [None, 5], [], 10
+    decoded.instructions = [
+        made("RESUME", 0),
+        made("LOAD_FAST", 0),
+        made("LOAD_CONST", 0),
+        made("SEND", 0, 7),  # with what the iterator returns to the end
+        made("BUILD_TUPLE", 1),
+        made("SWAP", 2),
+        made("POP_TOP", 0),
+        made("RETURN_VALUE", 0),
+    ]
+    assert bytecode.validate(decoded) == ""
+    code = bytecode.assemble(decoded)
+    result = decompiling.decompile(code, check=True)
+    assert result.grade == decompiling.BLOCK_FORM, result.reason
+    again = types.FunctionType(compiled(result, code), {})
+    original = types.FunctionType(code, {})
+
+    def ends():
+        return 9
+        yield
+
+    for make in (ends, lambda: iter([4])):
+        assert again(make()) == original(make())
+    assert again(ends()) == 9
