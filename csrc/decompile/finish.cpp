@@ -85,13 +85,15 @@ bool equal_lists(const Stmts& a, const Stmts& b) {
 }
 
 // What is left of `try:` belongs to the statement behind it; where several stand one in the other, so do several lines.
-void keep_header(const Stmts& body, size_t index) {
+bool keep_header(const Stmts& body, size_t index) {
   size_t next = index;
   while (next < body.size() && body[next]->kind == StmtKind::kNop) ++next;
-  if (next == body.size()) return;
+  if (next == body.size()) return false;
   Stmt* stmt = body[next];
   while (stmt->kind == StmtKind::kTry && stmt->header != nullptr && !stmt->body.empty()) stmt = stmt->body[0];
-  if (stmt->kind == StmtKind::kTry && stmt->header == nullptr) stmt->header = body[index]->at;
+  if (stmt->kind != StmtKind::kTry || stmt->header != nullptr) return false;
+  stmt->header = body[index]->at;
+  return true;
 }
 
 }  // namespace
@@ -145,6 +147,10 @@ bool Structurer::is_old_pass(const Stmt* nop, const Stmt* next) const {
   return decide(ChoiceKind::kPass, nop->at, likely_pass(nop, next));
 }
 
+// From 3.11 on what else leaves an instruction without effect is as good as a `pass`: a condition that is a constant, a statement of which
+// nothing is left.
+bool Structurer::is_new_pass(const Stmt* nop) const { return code_.version >= 311 && decide(ChoiceKind::kPass, nop->at, false); }
+
 bool Structurer::likely_pass(const Stmt* nop, const Stmt* next) const {
   if (spans(nop->at, 6)) return false;
   const int block = flow_.block_of[at(static_cast<int>(nop->at - flow_.ins.data()))];
@@ -178,7 +184,7 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
         out.push_back(stmt);
         continue;
       }
-      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn) continue;
+      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn && !is_new_pass(stmt)) continue;
       // The `True` of an endless loop.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) {
         body[i + 1]->header = stmt->at;
@@ -189,9 +195,10 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
       } else if (spans(stmt->at, 3)) {
         stmt->kind = StmtKind::kExpression;
         stmt->value = constant(Py_Ellipsis, *stmt->at);
-      } else {
-        keep_header(body, i);
+      } else if (keep_header(body, i) || !is_new_pass(stmt)) {
         continue;
+      } else {
+        stmt->kind = StmtKind::kPass;
       }
     }
     if (stmt->kind == StmtKind::kRaise && stmt->cause == nullptr && stmt->value != nullptr) {
@@ -272,6 +279,7 @@ void Structurer::keep_generator(Stmts& body) {
 void Structurer::finish(Stmts& body) {
   settle_matches(body);
   tidy(body, true, 0);
+  if (code_.version >= 311) find_else_clauses(body);
   if (kind_ == CodeKind::kFunction) keep_generator(body);
   if (naming_) settle_names(body);
   if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {

@@ -270,6 +270,11 @@ class Structurer {
   void settle(Stmts& body);
   void strip_copy(Stmts& body, size_t at, const Stmts& final);
 
+  // try_else.cpp
+  int named_by(const Instruction& in) const;
+  size_t else_by_names(const Stmt* stmt, const Stmts& body, size_t behind);
+  void find_else_clauses(Stmts& body);
+
   // unreached.cpp
   Stmts unreached_statements(int i, const Exprs& stack);
   void add_unreached(int i, const Exprs& stack, Stmts* out) {
@@ -290,6 +295,7 @@ class Structurer {
   void add_unused_free();
   void add_unreached_yield(Stmts* body);
   bool is_old_pass(const Stmt* nop, const Stmt* next) const;
+  bool is_new_pass(const Stmt* nop) const;
   bool likely_pass(const Stmt* nop, const Stmt* next) const;
   Expr* lambda_result(const Stmts& body);
 
@@ -321,6 +327,7 @@ class Structurer {
   std::vector<std::string> globals_, nonlocals_;
   std::vector<std::string> unreached_names_, unreached_locals_;
   bool needs_unreached_ = false;
+  std::vector<int> first_lines_;  // by name and variable: the first line that has it
   std::set<int> kept_unreached_;  // instructions that nothing reaches but stand in the body
   int inlining_ = 0;              // comprehensions around the code at hand
 

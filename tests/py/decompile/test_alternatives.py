@@ -287,6 +287,24 @@ def test_names_of_what_nothing_reaches(source, compilers):
     assert decompiling.checked(code, compilers(310)).grade == "identical"
 
 
+@pytest.mark.parametrize("tag", [tag for tag in TAGS if tag >= 311])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(a):\n    if 1:\n        pass\n    if 0:\n        pass\n    return 1\n",
+        "def f(a):\n    try:\n        return 1\n    finally:\n        a()\n",
+        "def f(a):\n    b = 1\n    if 0:\n        pass\n    a(b)\n    if True or False:\n        return 1\n",
+        "def f(a):\n    try:\n        pass\n    except a:\n        pass\n    a()\n",
+        "def f(a):\n    if a:\n        return None\n    try:\n        raise a\n    except A:\n        pass\n"
+        "    else:\n        a.b('text')\n",
+    ],
+    ids=["conditions", "return", "between statements", "try", "dead else"],
+)
+def test_lines_of_which_nothing_is_left(tag, source, compilers):
+    code = code_of(tag, source)
+    assert decompiling.checked(code, compilers(tag)).grade == "identical"
+
+
 def test_choices_are_said_and_turned():
     code = compile("def f(a, b):\n    if a and b:\n        g()\n", "elsewhere", "exec").co_consts[0]
     source, choices = _bytecode.decompile_choices(code)

@@ -203,6 +203,28 @@ PROGRAMS = {
             new.context = old
         """,
     ),
+    "an else clause that only the order of names tells of": (
+        312,
+        """
+        def f():
+            try:
+                s = socket.socket(socket.PF_RDS)
+            except (AttributeError, OSError):
+                return False
+            else:
+                s.close()
+            return True
+
+
+        def g():
+            try:
+                s = socket.socket(socket.PF_RDS)
+            except (AttributeError, OSError):
+                return False
+            s.close()
+            return True
+        """,
+    ),
     "a loop ends a function, its test as wide as a return": (
         311,
         """
