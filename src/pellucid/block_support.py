@@ -75,14 +75,32 @@ def group_matches(error: Any, kinds: Any) -> Tuple[Any, Any]:
             raise TypeError("catching classes that do not inherit from BaseException is not allowed")
         if issubclass(kind, groups):
             raise TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+    rest, part = error, None
     if matches(error, kinds):
-        if isinstance(error, groups):
-            return None, error
-        return None, getattr(builtins, "ExceptionGroup" if isinstance(error, Exception) else "BaseExceptionGroup")("", [error])
-    if isinstance(error, groups):
+        kind = "ExceptionGroup" if isinstance(error, Exception) else "BaseExceptionGroup"
+        rest, part = None, error if isinstance(error, groups) else getattr(builtins, kind)("", (error,))
+    elif isinstance(error, groups):
         part, rest = error.split(kinds)
-        return rest, part
-    return error, None
+    if part is not None:
+        _handle(part)
+    return rest, part
+
+
+def _handle(error: BaseException) -> None:
+    """Makes an exception the one being handled. No statement does that to another one than it caught."""
+    import ctypes
+
+    set_handled = ctypes.pythonapi.PyErr_SetHandledException
+    set_handled.argtypes, set_handled.restype = [ctypes.py_object], None
+    set_handled(error)
+
+
+def _wraps_single() -> bool:
+    """Whether one exception raised in an except* clause leaves the statement in a group, as it did in the first releases of 3.11."""
+    space: Dict[str, Any] = {}
+    program = "try:\n try:\n  raise ExceptionGroup('', [ValueError()])\n except* ValueError:\n  raise KeyError\n"
+    exec(program + "except Exception as error:\n wraps = not isinstance(error, KeyError)\n", space)
+    return bool(space["wraps"])
 
 
 def reraise_star(original: Any, raised: List[Any]) -> Any:
@@ -103,6 +121,8 @@ def reraise_star(original: Any, raised: List[Any]) -> Any:
         return again
     if again is not None:
         new.append(again)
+    if len(new) == 1 and not _wraps_single():
+        return new[0]
     kind = getattr(builtins, "ExceptionGroup" if all(isinstance(error, Exception) for error in new) else "BaseExceptionGroup")
     return kind("", new)
 
@@ -246,16 +266,16 @@ def import_from(module: Any, name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        package = getattr(module, "__name__", None)
-        found = sys.modules.get("{}.{}".format(package, name)) if isinstance(package, str) else None
-        if found is not None:
-            return found
-        path = getattr(module, "__file__", None)
-        where = path if isinstance(path, str) else "unknown location"
-        text = "cannot import name {!r} from {!r} ({})".format(
-            name, package if isinstance(package, str) else "<unknown module name>", where
-        )
-        raise ImportError(text, name=package, path=path) from None
+        pass
+    # Outside of the clause: the interpreter's exception has no context either.
+    package = getattr(module, "__name__", None)
+    found = sys.modules.get("{}.{}".format(package, name)) if isinstance(package, str) else None
+    if found is not None:
+        return found
+    path = getattr(module, "__file__", None)
+    where = path if isinstance(path, str) else "unknown location"
+    text = "cannot import name {!r} from {!r} ({})".format(name, package if isinstance(package, str) else "<unknown module name>", where)
+    raise ImportError(text, name=package, path=path)
 
 
 def import_star(module: Any, space: Dict[str, Any]) -> None:
@@ -513,8 +533,10 @@ def type_variable(kind: str, name: str, bound: Any = NULL) -> Any:
     import typing
 
     maker = getattr(typing, kind)
-    if kind != "TypeVar":
+    if kind == "TypeVarTuple":
         return maker(name)
+    if kind == "ParamSpec":
+        return maker(name, infer_variance=True)
     if bound is NULL:
         return maker(name, infer_variance=True)
     value = bound()
@@ -535,7 +557,8 @@ def generic(parameters: Any) -> Any:
     """The base that type parameters give a class."""
     import typing
 
-    return getattr(typing, "Generic")[tuple(parameters)]
+    unpack: Any = getattr(typing, "Unpack")
+    return getattr(typing, "Generic")[tuple(unpack[each] if type(each).__name__ == "TypeVarTuple" else each for each in parameters)]
 
 
 def with_type_parameters(function: Any, parameters: Any) -> Any:
