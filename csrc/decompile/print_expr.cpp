@@ -130,12 +130,16 @@ void Printer::constant(PyObject* object, int least) {
     // Sums and differences of a number and an imaginary one; not every pair of signs of zero is one.
     const Py_complex value = PyComplex_AsCComplex(object);
     const auto part = [&](double real, double imaginary) {
+      if (std::isinf(real) || std::isinf(imaginary)) {
+        out_ += std::isinf(imaginary) ? "1e309j" : real > 0 ? "1e309" : "-1e309";
+        return;
+      }
       const py::Ref boxed = py::Ref::steal(imaginary != 0 || real == 0 ? PyComplex_FromDoubles(0, imaginary) : PyFloat_FromDouble(real));
       if (!boxed) no_form("a constant that has no text");
       out_ += repr(boxed.get());
     };
     const bool minus = std::signbit(value.imag), minus_real = std::signbit(value.real);
-    if (!std::isfinite(value.real) || !std::isfinite(value.imag) || (value.real == 0 && minus_real && !minus)) {
+    if (std::isnan(value.real) || std::isnan(value.imag) || (value.real == 0 && minus_real && !minus)) {
       out_ += bound(object);
     } else if (value.real == 0 && minus == minus_real) {
       if (minus) out_ += '-';
