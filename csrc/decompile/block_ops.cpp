@@ -117,6 +117,15 @@ size_t BlockPrinter::kept(const bytecode::ExceptionRow& row) const {
   return static_cast<size_t>(known == instance_.depths.end() ? row.depth : known->second);
 }
 
+int32_t shadow_number(const bytecode::Code& code, int index) {
+  const bytecode::Instruction& in = code.instructions[static_cast<size_t>(index)];
+  const auto slot = static_cast<int32_t>(in.arg);
+  if (in.arg >= code.localsplus_kinds.size() || code.localsplus_kinds[in.arg] == LocalKind::kLocal) return slot;
+  const auto next = static_cast<size_t>(index) + 1;  // a comprehension makes its cells at once
+  const bool made = next < code.instructions.size() && code.instructions[next].op == Op::MAKE_CELL && code.instructions[next].arg == in.arg;
+  return made ? slot : ~slot;
+}
+
 bool may_be_empty(const bytecode::Code& code, uint32_t slot) {
   return std::any_of(code.instructions.begin(), code.instructions.end(), [slot](const Instruction& in) {
     return (in.op == Op::LOAD_FAST_CHECK || in.op == Op::DELETE_FAST) && in.arg == slot;
@@ -378,7 +387,7 @@ void BlockPrinter::leave_with(const std::string& text, bool raises) {
 
 void BlockPrinter::load_slot(uint32_t slot) {
   const LocalKind kind = slot_kind(slot);
-  if (version_ >= 311 && kind != LocalKind::kLocal) {
+  if (version_ >= 311 && kind != LocalKind::kLocal && shadow_prefix(slot)[0] != 'p') {
     push_kind(Kind::kClosure, static_cast<int32_t>(slot));
     return;
   }
@@ -396,17 +405,23 @@ std::string BlockPrinter::cell_of(const std::string& name) const { return "(lamb
 PyObject* BlockPrinter::code_constant(int32_t index) const { return code_.consts[static_cast<size_t>(index)].get(); }
 
 // Inside of a comprehension that stands in this code (3.12), a name may be the comprehension's own variable.
-bool BlockPrinter::shadowed(uint32_t slot) const {
-  return std::any_of(stack_.begin(), stack_.end(),
-                     [slot](const Expr& expr) { return expr.slot.kind == Kind::kShadow && expr.slot.extra == static_cast<int32_t>(slot); });
+std::string BlockPrinter::shadow_prefix(uint32_t slot) const {
+  ShadowPrefix prefix(slot);
+  for (const Expr& expr : stack_) {
+    if (expr.slot.kind == Kind::kShadow) prefix.add(expr.slot.extra);
+  }
+  return prefix.text();
 }
 
 // Whether a variable holds its cell as a value. Functions made in different rounds of a loop around a comprehension have different cells.
 bool BlockPrinter::holds_cell(uint32_t slot) const {
-  return unit_.keeps_cell(slot) || (shadowed(slot) && slot_kind(slot) != LocalKind::kLocal);
+  return unit_.keeps_cell(slot) || (shadow_prefix(slot)[0] == 'x' && slot_kind(slot) != LocalKind::kLocal);
 }
 
-std::string BlockPrinter::cell_variable(uint32_t slot) const { return shadowed(slot) ? unit_.shadow(slot) : unit_.name_of_slot(slot); }
+std::string BlockPrinter::cell_variable(uint32_t slot) const {
+  const std::string prefix = shadow_prefix(slot);
+  return prefix.empty() ? unit_.name_of_slot(slot) : unit_.shadow(prefix, slot);
+}
 
 std::string BlockPrinter::slot_text(uint32_t slot) const { return cell_variable(slot) + (holds_cell(slot) ? ".cell_contents" : ""); }
 

@@ -60,7 +60,8 @@ enum class Kind : uint8_t {
   kNull,       // nothing: PUSH_NULL, the place of a loop's value after the loop
   kSaved,      // the exception handled before, pushed by PUSH_EXC_INFO
   kLasti,      // the offset of the raising instruction
-  kShadow,     // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back
+  kShadow,     // what LOAD_FAST_AND_CLEAR took: `extra` is the slot, which has another variable until it is put back; ~slot: one without a
+               // cell, though others of the slot have one
   kLocals,     // LOAD_LOCALS
   kClosure,    // a cell: `extra` is its slot
   kCells,      // a tuple of cells: `extra` is the instruction that made it
@@ -149,7 +150,7 @@ class UnitPrinter {
   std::string home(size_t depth);          // the temporary for a place of the stack, between blocks
   std::string temporary(const std::string& stem);
   std::string name_of_slot(uint32_t slot) const;
-  std::string shadow(uint32_t slot) { return temporary("x" + std::to_string(slot)); }
+  std::string shadow(const std::string& prefix, uint32_t slot) { return temporary(prefix + std::to_string(slot)); }
   bool is_argument_for_good(uint32_t slot) const { return slot < constant_slots_.size() && constant_slots_[slot]; }
   void borrow(const std::set<std::string>& names);  // of a class body inside: see lent()
   void use_global(const std::string& name, bool stores);
@@ -189,6 +190,28 @@ class UnitPrinter {
 
 // 3.12: whether a variable that a comprehension has of its own may be read while it holds nothing, so that it has to be emptied.
 bool may_be_empty(const bytecode::Code& code, uint32_t slot);
+
+// What LOAD_FAST_AND_CLEAR at `index` leaves on the stack, as a number: the slot, or ~slot for a comprehension whose variable is in no cell
+// though the slot has one elsewhere.
+int32_t shadow_number(const bytecode::Code& code, int index);
+
+// How a comprehension's variable is named before its slot, by the numbers on the stack; empty for the variable around all of them. Each
+// comprehension inside of another has one of its own, `x` for what has the slot's kind and `p` for a plain one.
+class ShadowPrefix {
+ public:
+  explicit ShadowPrefix(uint32_t slot) : slot_(static_cast<int32_t>(slot)) {}
+  void add(int64_t number) {
+    if (number != slot_ && number != ~slot_) return;
+    ++count_;
+    letter_ = number == slot_ ? 'x' : 'p';
+  }
+  std::string text() const { return std::string(count_, letter_); }
+
+ private:
+  int32_t slot_;
+  size_t count_ = 0;
+  char letter_ = 'x';
+};
 
 // 3.8: notes how many values a block that an instruction sets up keeps. A finally block that is called with a value to return on the stack
 // has one more than its row says.

@@ -44,7 +44,7 @@ class BlockPrinter {
   // block_ops.cpp: variables and groups of instructions.
   void load_slot(uint32_t slot);
   void load_from_dict(const std::string& variable, const std::string& name);
-  bool shadowed(uint32_t slot) const;
+  std::string shadow_prefix(uint32_t slot) const;  // empty: no comprehension has a variable of that slot here
   bool holds_cell(uint32_t slot) const;
   std::string cell_variable(uint32_t slot) const;
   std::string cell(uint32_t slot) const;
@@ -76,7 +76,7 @@ class BlockPrinter {
   // block_step.cpp: one instruction.
   void step(int32_t index);
   bool step_stack(const bytecode::Instruction& in, int32_t index);
-  bool step_variables(const bytecode::Instruction& in);
+  bool step_variables(const bytecode::Instruction& in, int index);
   bool step_operators(const bytecode::Instruction& in);
   bool step_displays(const bytecode::Instruction& in);
   bool step_jumps(const bytecode::Instruction& in, int32_t index);

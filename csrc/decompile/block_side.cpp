@@ -86,19 +86,21 @@ void Side::name_slots() {
   }
 }
 
-// Of a name of ours that stands for a variable of the original: prefix, unit, underscore, `v` or `x`, slot.
+// Of a name of ours that stands for a variable of the original: prefix, unit, underscore, `v` or what ShadowPrefix gives, slot.
 std::string Side::key_of_name(const std::string& name) const {
   const std::string beginning = naming_.prefix + unit_ + "_";
   if (original_ == nullptr || name.rfind(beginning, 0) != 0) return "";
   const std::string stem = name.substr(beginning.size());
-  if (stem.empty() || (stem[0] != 'v' && stem[0] != 'x') || !is_digits(stem.substr(1))) return "";
-  return stem[0] == 'x' ? stem : stem.substr(1);
+  if (stem.empty()) return "";
+  if (stem[0] == 'v') return is_digits(stem.substr(1)) ? stem.substr(1) : "";
+  const size_t digits = stem.find_first_not_of(stem[0]);
+  return (stem[0] == 'x' || stem[0] == 'p') && digits != std::string::npos && is_digits(stem.substr(digits)) ? stem : "";
 }
 
 // Whether a variable of the original is kept in one that holds its cell as a value.
 bool Side::holds_cell(const std::string& key) const {
   const bool shadow = key[0] == 'x';
-  const std::string digits = shadow ? key.substr(1) : key;
+  const std::string digits = key.substr(std::min(key.find_first_not_of('x'), key.size()));
   if (!is_digits(digits)) return false;
   const auto slot = static_cast<uint32_t>(std::stoul(digits));
   const auto& kinds = original_->code().localsplus_kinds;
@@ -164,9 +166,12 @@ bool Side::keeps_cell(uint32_t slot) const {
   return slot_name(slot) != "__class__" || utf8(code_.name.get()) == "<module>";
 }
 
-bool Side::is_shadowed(const State& state, uint32_t slot) const {
-  return std::any_of(state.stack.begin(), state.stack.end(),
-                     [&](int term) { return terms_.kind(term) == TermKind::kShadow && terms_[term].number == static_cast<int64_t>(slot); });
+std::string Side::shadow_prefix(const State& state, uint32_t slot) const {
+  ShadowPrefix prefix(slot);
+  for (const int term : state.stack) {
+    if (terms_.kind(term) == TermKind::kShadow) prefix.add(terms_[term].number);
+  }
+  return prefix.text();
 }
 
 // The stack, names and constants.
@@ -492,10 +497,10 @@ Side::Step Side::load_slot(State& state, uint32_t slot, bool through_cell, Event
     const bool cell = code_.version >= 311 && is_cell && !through_cell;
     return load(state, key, cell || holds_cell(key), event);
   }
-  const bool shadow = is_shadowed(state, slot);
-  const std::string key = (shadow ? "x" : "") + keys_[slot];
-  const bool explicit_cell = keeps_cell(slot) || (shadow && is_cell);
-  if (is_cell && !through_cell && code_.version >= 311) return load(state, key, true, event);
+  const std::string prefix = shadow_prefix(state, slot);
+  const std::string key = prefix + keys_[slot];
+  const bool explicit_cell = keeps_cell(slot) || (prefix[0] == 'x' && is_cell);
+  if (is_cell && !through_cell && code_.version >= 311 && prefix[0] != 'p') return load(state, key, true, event);
   return load(state, explicit_cell ? key + "." : key, false, event);
 }
 
@@ -518,9 +523,9 @@ Side::Step Side::store_slot(State& state, uint32_t slot, Event& event) {
     return Step::kEvent;
   }
   if (terms_.kind(value) == TermKind::kShadow) return Step::kDone;
-  const bool shadow = is_shadowed(state, slot);
-  event.text = (shadow ? "x" : "") + keys_[slot];
-  if (keeps_cell(slot) || (shadow && code_.localsplus_kinds[slot] != LocalKind::kLocal)) event.text += ".";
+  const std::string prefix = shadow_prefix(state, slot);
+  event.text = prefix + keys_[slot];
+  if (keeps_cell(slot) || (prefix[0] == 'x' && code_.localsplus_kinds[slot] != LocalKind::kLocal)) event.text += ".";
   return Step::kEvent;
 }
 
@@ -536,7 +541,7 @@ Side::Step Side::variable_step(State& state, const Instruction& in, Event& event
       std::string key = keys_[in.arg];
       if (role(own) == Role::kSupport) key = "helpers";
       if (role(own) == Role::kTemporary) key = "temporary " + own;
-      if (original_ == nullptr && is_shadowed(state, in.arg)) key = "x" + key;
+      if (original_ == nullptr) key = shadow_prefix(state, in.arg) + key;
       push(state, terms_.named(TermKind::kCell, key));
       return Step::kDone;
     }
@@ -575,28 +580,33 @@ Side::Step Side::variable_step(State& state, const Instruction& in, Event& event
       }
       event.text = keys_[in.arg];
       if (original_ == nullptr) {
-        const bool shadow = is_shadowed(state, in.arg);
-        event.text = (shadow ? "x" : "") + event.text;
-        if (keeps_cell(in.arg) || (shadow && code_.localsplus_kinds[in.arg] != LocalKind::kLocal)) event.text += ".";
+        const std::string prefix = shadow_prefix(state, in.arg);
+        event.text = prefix + event.text;
+        if (keeps_cell(in.arg) || (prefix[0] == 'x' && code_.localsplus_kinds[in.arg] != LocalKind::kLocal)) event.text += ".";
       }
       return Step::kEvent;
     }
-    case Op::LOAD_FAST_AND_CLEAR:
+    case Op::LOAD_FAST_AND_CLEAR: {
+      const int shadow = terms_.of(TermKind::kShadow, {}, shadow_number(code_, event.index));
       if (phase_ < 2 && may_be_empty(code_, in.arg)) {
         event.op = phase_ == 0 ? Op::STORE_FAST : Op::DELETE_FAST;
-        event.text = "x" + keys_[in.arg];
+        State inside = state;
+        push(inside, shadow);
+        event.text = shadow_prefix(inside, in.arg) + keys_[in.arg];
         if (phase_ == 0) event.operands = {terms_.constant(Py_None)};
         event.raises = phase_ != 0;
         event.then = event.index;
         event.phase = phase_ + 1;
         return Step::kEvent;
       }
-      push(state, terms_.of(TermKind::kShadow, {}, in.arg));
+      push(state, shadow);
       return Step::kDone;
+    }
     case Op::MAKE_CELL: {
-      const bool shadow = original_ == nullptr && is_shadowed(state, in.arg);
-      if (original_ != nullptr || (!keeps_cell(in.arg) && !shadow)) return Step::kDone;
-      const std::string key = (shadow ? "x" : "") + keys_[in.arg];
+      if (original_ != nullptr) return Step::kDone;
+      const std::string prefix = shadow_prefix(state, in.arg);
+      if (!keeps_cell(in.arg) && prefix.empty()) return Step::kDone;
+      const std::string key = prefix + keys_[in.arg];
       if (phase_ == 0) {
         for (const int term : state.stack) {
           if (terms_.kind(term) == TermKind::kCell && terms_[term].text == key) throw NotProven{"a cell that another one replaces"};

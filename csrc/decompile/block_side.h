@@ -80,7 +80,7 @@ class Side {
   std::string key_of(uint32_t slot) const { return slot < keys_.size() ? keys_[slot] : "?"; }
   bool keeps_cell(uint32_t slot) const;
   bool is_within_block(const std::string& name) const;  // whether a temporary is of no use to other blocks, by its name
-  bool is_shadowed(const State& state, uint32_t slot) const;
+  std::string shadow_prefix(const State& state, uint32_t slot) const;
 
  private:
   enum class Role : uint8_t { kVariable, kTemporary, kSupport };

@@ -14,7 +14,7 @@ using bytecode::Op;
 
 void BlockPrinter::step(int32_t index) {
   const Instruction& in = code_.instructions[static_cast<size_t>(index)];
-  if (step_stack(in, index) || step_variables(in) || step_operators(in) || step_displays(in) || step_calls(in, index) ||
+  if (step_stack(in, index) || step_variables(in, index) || step_operators(in) || step_displays(in) || step_calls(in, index) ||
       step_jumps(in, index) || step_exceptions(in, index) || step_suspension(in, index) || step_imports(in) || step_patterns(in)) {
     return;
   }
@@ -115,7 +115,7 @@ void BlockPrinter::load_from_dict(const std::string& variable, const std::string
   }
 }
 
-bool BlockPrinter::step_variables(const Instruction& in) {
+bool BlockPrinter::step_variables(const Instruction& in, int index) {
   const auto slot_name = [&](uint32_t slot) {
     slot_kind(slot);
     return slot_text(slot);
@@ -155,11 +155,11 @@ bool BlockPrinter::step_variables(const Instruction& in) {
       // As long as this lies on the stack, the name stands for another variable.
       slot_kind(in.arg);
       settle();
+      push_kind(Kind::kShadow, shadow_number(code_, index));
       if (may_be_empty(code_, in.arg)) {
-        statement(unit_.shadow(in.arg) + " = None", false);
-        statement("del " + unit_.shadow(in.arg));
+        statement(cell_variable(in.arg) + " = None", false);
+        statement("del " + cell_variable(in.arg));
       }
-      push_kind(Kind::kShadow, static_cast<int32_t>(in.arg));
       return true;
     case Op::LOAD_DEREF:
       push(value_expr(slot_name(in.arg), true, false));
