@@ -292,6 +292,19 @@ void UnitPrinter::print_level(int level, int indent, std::vector<Line>* out) {
     } else {
       const std::string twice = block.handler_twice ? " = " + home(static_cast<size_t>(block.handler_slot) + 1) : "";
       out->push_back({indent + 3, home(static_cast<size_t>(block.handler_slot)) + twice + " = " + error});
+      // The interpreter lets go of what lay above, before the handler begins: what ends with its last reference ends there.
+      const std::vector<Slot>& kept = instances_[static_cast<size_t>(block.handler)].stack;
+      std::set<size_t> dropped;
+      for (size_t k = i; k < end; ++k) {
+        const std::vector<Slot>& stack = instances_[static_cast<size_t>(order[k])].stack;
+        for (size_t depth = 0; depth < stack.size(); ++depth) {
+          const bool stays = depth < kept.size() && at_run_time(kept[depth].kind);
+          if (at_run_time(stack[depth].kind) && !stays) dropped.insert(depth);
+        }
+      }
+      std::string drop;
+      for (const size_t depth : dropped) drop += home(depth) + " = ";
+      if (!drop.empty()) out->push_back({indent + 3, drop + "None"});
       out->push_back({indent + 3, at + " = " + std::to_string(labels_[static_cast<size_t>(block.handler)])});
     }
     i = end;
