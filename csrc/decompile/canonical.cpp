@@ -103,7 +103,6 @@ class Builder {
       case Op::PRECALL:
       case Op::PUSH_NULL:
       case Op::GEN_START:
-      case Op::TO_BOOL:
       case Op::POP_BLOCK:
       case Op::SETUP_FINALLY:
       case Op::COPY_FREE_VARS:
@@ -111,6 +110,9 @@ class Builder {
       case Op::JUMP_BACKWARD:
       case Op::JUMP_BACKWARD_NO_INTERRUPT:
       case Op::JUMP_ABSOLUTE:
+        return;
+      case Op::TO_BOOL:
+        if (!only_tested(code_.instructions, i)) node(i, in.op);
         return;
       case Op::RESUME:
         if ((arg & 3) != 0) node(i, in.op).number = arg;  // at the start of a function it is a mark
@@ -154,6 +156,7 @@ class Builder {
         return;
       case Op::COMPARE_OP:
         node(i, in.op).number = code_.version == 312 ? arg >> 4 : code_.version == 313 ? arg >> 5 : arg;
+        if (code_.version >= 313 && (arg & 16) != 0 && !only_tested(code_.instructions, i)) node(i, Op::TO_BOOL);
         return;
       case Op::POP_JUMP_IF_TRUE:
       case Op::POP_JUMP_FORWARD_IF_TRUE:
@@ -307,5 +310,24 @@ class Builder {
 }  // namespace
 
 CanonicalFlow canonical_flow(const Code& code) { return Builder(code).run(); }
+
+bool only_tested(const std::vector<bytecode::Instruction>& instructions, size_t index) {
+  for (size_t i = index + 1; i < instructions.size(); ++i) {
+    switch (instructions[i].op) {
+      case Op::NOP:
+      case Op::CACHE:
+      case Op::EXTENDED_ARG:
+      case Op::TO_BOOL:
+        continue;
+      case Op::POP_JUMP_IF_TRUE:
+      case Op::POP_JUMP_IF_FALSE:
+      case Op::UNARY_NOT:
+        return true;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
 
 }  // namespace pellucid::decompile

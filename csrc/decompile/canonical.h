@@ -36,4 +36,7 @@ struct CanonicalFlow {
 
 CanonicalFlow canonical_flow(const bytecode::Code& code);
 
+// Whether what an instruction leaves is only tested next, so that making it a bool changes nothing.
+bool only_tested(const std::vector<bytecode::Instruction>& instructions, size_t index);
+
 }  // namespace pellucid::decompile

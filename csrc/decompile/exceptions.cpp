@@ -254,6 +254,24 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
   return after;
 }
 
+// 3.11 writes an else clause in front of the handlers, and what follows the statement behind them: the first block there that the else
+// clause leads to.
+int Structurer::behind_handlers(int otherwise, int handler) const {
+  int found = -1;
+  for (size_t b = at(handler); b < flow_.blocks.size(); ++b) {
+    const Block& block = flow_.blocks[b];
+    if (!block.reachable || block.handler || block.cold) continue;
+    for (const int p : block.preds) {
+      if (p < otherwise || p >= handler || flow_.blocks[at(p)].cold) continue;
+      int up = p;
+      while (up > otherwise && flow_.blocks[at(up)].idom >= 0) up = flow_.blocks[at(up)].idom;
+      if (up == otherwise) found = found < 0 ? static_cast<int>(b) : found;
+    }
+    if (found >= 0) break;
+  }
+  return found;
+}
+
 int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls) {
   const Region& r = flow_.regions[at(region)];
   const int outer = flow_.regions[at(region)].parent;
@@ -344,6 +362,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   if (exact) find_else(region, follow >= 0 ? follow : handlers_to_next ? next : -1, &normal, &follow);
   // Up to 3.11 handlers stand between an else clause and what follows the statement.
   const bool has_else = exact || (code_.version <= 311 && normal >= 0 && flow_.resolve(normal) < r.handler);
+  if (follow < 0 && !handlers_to_next && has_else && code_.version == 311) follow = behind_handlers(normal, r.handler);
   if (follow < 0 && !handlers_to_next && normal >= 0 && !has_else) {
     follow = normal;
     normal = -1;

@@ -3,6 +3,7 @@
 
 #include "bytecode/effects.h"
 #include "bytecode/tables.h"
+#include "decompile/canonical.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -444,6 +445,15 @@ bool Structurer::execute_names(Node& node, const Instruction& in) {
   }
 }
 
+// `not not x`, which 3.13 has an instruction for.
+Expr* Structurer::made_bool(Expr* value, const Instruction& in) {
+  for (int i = 0; i < 2; ++i) {
+    value = combine(ExprKind::kUnary, in, {value});
+    value->op = kNot;
+  }
+  return value;
+}
+
 void Structurer::execute(Node& node, int index) {
   const Instruction& in = flow_.ins[at(index)];
   if (naming_ && execute_moves(node, index)) return;
@@ -462,7 +472,6 @@ void Structurer::execute(Node& node, int index) {
     case Op::EXTENDED_ARG:
     case Op::GEN_START:
     case Op::JUMP_ABSOLUTE:
-    case Op::TO_BOOL:
     case Op::SETUP_FINALLY:
     case Op::BEGIN_FINALLY:
       return;
@@ -504,6 +513,9 @@ void Structurer::execute(Node& node, int index) {
       std::rotate(node.stack.end() - static_cast<std::ptrdiff_t>(depth), node.stack.end() - 1, node.stack.end());
       return;
     }
+    case Op::TO_BOOL:
+      push(node, made_bool(pop(node), in));
+      return;
     case Op::UNARY_POSITIVE:
     case Op::UNARY_NEGATIVE:
     case Op::UNARY_INVERT:
@@ -561,7 +573,8 @@ void Structurer::execute(Node& node, int index) {
       if (op > kIsNot) no_form("an unknown comparison");
       Expr* made = combine(ExprKind::kCompare, in, pop_many(node, 2));
       made->ops = {static_cast<uint8_t>(op)};
-      push(node, made);
+      const bool as_bool = code_.version >= 313 && in.op == Op::COMPARE_OP && (in.arg & 16) != 0 && !only_tested(flow_.ins, at(index));
+      push(node, as_bool ? made_bool(made, in) : made);
       return;
     }
     default:

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "decompile/ast.h"
+#include "decompile/canonical.h"
 #include "decompile/flow.h"
 
 namespace pellucid::decompile {
@@ -86,7 +87,8 @@ void join_value_jumps(Flow& flow) {
     } else {
       continue;
     }
-    for (size_t k : {i, jump + 1}) {
+    for (size_t k = i; k <= jump + 1; ++k) {
+      if (k == jump) continue;
       flow.ins[k].op = Op::NOP;
       flow.hidden[k] = 1;
     }
@@ -296,6 +298,7 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
         break;
       }
       case Op::TO_BOOL:
+        if (!only_tested(flow.ins, i)) break;  // `not not x`
         in.op = Op::NOP;
         flow.hidden[i] = 1;
         break;

@@ -111,6 +111,8 @@ class Printer {
   int constant_precedence(PyObject* object) const;
   void joined(const Expr* expr);
   static bool is_percent_format(const Expr* expr);
+  static bool would_be_formatted(const Expr* expr);
+  void constant_text(PyObject* text);
   void percent_format(const Expr* expr);
   bool joined_pieces(const Expr* expr, const std::string& quote, bool spec, std::string* out, bool* clash);
   std::string text_of(const Expr* expr, int least);

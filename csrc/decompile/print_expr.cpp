@@ -334,7 +334,12 @@ void Printer::expr_inner(const Expr* e) {
     case ExprKind::kBinary: {
       const int level = kBinaryLevel[e->op];
       const bool power = e->op == kPower;
-      expr(e->items[0], power ? level + 1 : level);
+      if (version_ >= 311 && e->op == kModulo && would_be_formatted(e)) {
+        out_ += 'f';  // an f-string without expressions: a plain text would compile to one with these
+        constant_text(e->items[0]->object);
+      } else {
+        expr(e->items[0], power ? level + 1 : level);
+      }
       out_ += ' ';
       out_ += kBinaryText[e->op];
       out_ += ' ';
@@ -632,6 +637,34 @@ bool Printer::is_percent_format(const Expr* e) {
     any = true;
   }
   return any;
+}
+
+// Whether the compiler would have made an f-string of a text formatted with a tuple, had the text been a plain one.
+bool Printer::would_be_formatted(const Expr* e) {
+  const Expr *format = e->items[0], *values = e->items[1];
+  if (format->kind != ExprKind::kConst || !PyUnicode_CheckExact(format->object) || values->kind != ExprKind::kTuple) return false;
+  size_t wanted = 0;
+  const std::string text = utf8(format->object);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') continue;
+    const size_t begin = ++i;
+    if (i < text.size() && text[i] == '%') continue;
+    while (i < text.size() && (text[i] == '-' || text[i] == '.' || (text[i] >= '0' && text[i] <= '9'))) ++i;
+    if (i == text.size() || (text[i] != 's' && text[i] != 'r' && text[i] != 'a') || i - begin > 8) return false;
+    ++wanted;
+  }
+  const auto starred = [](const Expr* one) { return one->kind == ExprKind::kStarred; };
+  return wanted == values->items.size() && std::none_of(values->items.begin(), values->items.end(), starred);
+}
+
+// The text of an f-string without expressions, behind its `f`.
+void Printer::constant_text(PyObject* text) {
+  std::string doubled;
+  for (const char c : repr(text)) {
+    doubled += c;
+    if (c == '{' || c == '}') doubled += c;
+  }
+  out_ += doubled;
 }
 
 void Printer::percent_format(const Expr* e) {

@@ -109,6 +109,7 @@ class Structurer {
  private:
   // execute.cpp, operations.cpp: one instruction.
   void execute(Node& node, int index);
+  Expr* made_bool(Expr* value, const Instruction& in);
   bool execute_old(Node& node, const Instruction& in);  // 3.8 only
   void unpack_parts(Node& node, ExprKind kind, uint8_t op, const Instruction& in);
   void unpack_maps(Node& node, const Instruction& in);
@@ -247,6 +248,7 @@ class Structurer {
   // exceptions.cpp
   int make_try(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   int make_with(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
+  int behind_handlers(int otherwise, int handler) const;
   int make_except(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);
   void star_clauses(Stmt* made, int clause, Exprs stack, int own);
   int make_finally(int region, int block, Exprs* stack, Stmts* out, int next, bool* falls);

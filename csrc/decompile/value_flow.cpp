@@ -10,6 +10,7 @@
 
 #include "bytecode/effects.h"
 #include "bytecode/tables.h"
+#include "decompile/canonical.h"
 #include "decompile/flow.h"
 
 namespace pellucid::decompile {
@@ -176,9 +177,11 @@ class Side {
       case Op::CACHE:
       case Op::EXTENDED_ARG:
       case Op::PRECALL:
-      case Op::TO_BOOL:
       case Op::MAKE_CELL:
       case Op::COPY_FREE_VARS:
+        return true;
+      case Op::TO_BOOL:
+        if (!only_tested(code_.instructions, static_cast<size_t>(&in - code_.instructions.data()))) throw CannotTell{"a value made a bool"};
         return true;
       case Op::RESUME:
         return (in.arg & 3) == 0;

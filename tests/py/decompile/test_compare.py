@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from pellucid import _bytecode as bytecode
-from pellucid import _recompile
+from pellucid import _grading, _interpreters, _recompile
 
 DIFFERS, EQUAL_FLOW, IDENTICAL = 0, 1, 2
 
@@ -118,3 +118,18 @@ def test_standalone_knows_what_is_put_around():
 def test_what_cannot_be_compared_is_an_error():
     with pytest.raises(TypeError):
         bytecode.compare(1, function("def f(): pass"))
+
+
+@pytest.mark.parametrize("pair", [("a", "not not a"), ("a == b", "not not a == b"), ("(not not a) and b", "a and b")])
+def test_a_value_made_a_bool_is_another_value(pair):
+    """Also where 3.13 says so in an instruction that only prepares a test elsewhere."""
+    for version in (311, 312, 313):
+        python = _interpreters.find(version)
+        if python is None:
+            continue
+        compiler = _grading.Compiler(version, python)
+        try:
+            first, second = compiler.compile([_recompile.Request(f"def f(a, b):\n    return {text}\n", "f", 0) for text in pair])
+        finally:
+            compiler.close()
+        assert bytecode.compare(first, second)[0] == DIFFERS

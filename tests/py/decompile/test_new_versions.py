@@ -225,6 +225,37 @@ PROGRAMS = {
             return True
         """,
     ),
+    "values made bools": (
+        311,
+        """
+        def f(a, b):
+            x = not not a
+            return g(not not a < b, x, not a == b), not not a and b
+        """,
+    ),
+    "an f-string without expressions that is formatted": (
+        311,
+        """
+        def f(a, b):
+            x = f'%s.{{%s' % (a.b, b)
+            return '%s %d' % (a, b), '%s%%' % (a,), '%s' % a
+        """,
+    ),
+    "what follows an else clause": (
+        311,
+        """
+        def f(mimedb, i):
+            while mimedb.open:
+                try:
+                    ctype = mimedb.enum(i)
+                except OSError:
+                    return i.found
+                else:
+                    if ctype.name:
+                        yield ctype
+                i += 1
+        """,
+    ),
     "a loop ends a function, its test as wide as a return": (
         311,
         """
