@@ -347,7 +347,8 @@ bool Structurer::execute_names(Node& node, const Instruction& in) {
     case Op::LOAD_GLOBAL: {
       if (indexed && (in.arg & 1) != 0 && code_.version < 313) push(node, make(ExprKind::kNull, in));
       const std::string text = name_at(indexed ? in.arg >> 1 : in.arg);
-      if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) globals_.push_back(text);
+      // A comprehension that stands in a class body (3.12) passes by the class's names.
+      if (inlining_ == 0 && (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule)) globals_.push_back(text);
       push(node, name(text, in));
       if (indexed && (in.arg & 1) != 0 && code_.version >= 313) push(node, make(ExprKind::kNull, in));
       return true;

@@ -222,9 +222,14 @@ VALUES = {
     "comprehensions": (
         308,
         """
+        scale = 10
+
+
         class Body:
             n = 2
+            scale: int = 3
             squares = [i * i for i in range(n)]
+            scaled = [scale * i for i in squares]  # by the global one
             names = {str(i): i for i in squares if i}
 
 
@@ -239,7 +244,7 @@ VALUES = {
             cells = {x: [f() for f in [lambda y=x: x + y for x in range(x)]] for x in range(n)}
             if n == 4:
                 return list(generator)
-            return x, pairs, names, [f() for f in functions], sum(generator), nested, same, cells, Body.squares, Body.names
+            return x, pairs, names, [f() for f in functions], sum(generator), nested, same, cells, scale, Body.scale, Body.scaled, Body.squares, Body.names
     """,
     ),
     "f-strings": (
