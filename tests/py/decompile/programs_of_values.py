@@ -244,7 +244,8 @@ VALUES = {
             cells = {x: [f() for f in [lambda y=x: x + y for x in range(x)]] for x in range(n)}
             if n == 4:
                 return list(generator)
-            return x, pairs, names, [f() for f in functions], sum(generator), nested, same, cells, scale, Body.scale, Body.scaled, Body.squares, Body.names
+            body = Body.scale, Body.scaled, Body.squares, Body.names
+            return x, pairs, names, [f() for f in functions], sum(generator), nested, same, cells, body
     """,
     ),
     "f-strings": (
