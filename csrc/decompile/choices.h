@@ -31,6 +31,7 @@ enum class ChoiceKind : uint8_t {
   // holds for what is around it.
   kWithLines,
   kWithoutLines,
+  kUnreachedIf,  // what is left of a condition that was a false constant
 };
 
 struct Choice {

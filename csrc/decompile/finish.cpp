@@ -195,7 +195,12 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
       } else if (spans(stmt->at, 3)) {
         stmt->kind = StmtKind::kExpression;
         stmt->value = constant(Py_Ellipsis, *stmt->at);
-      } else if (keep_header(body, i) || !is_new_pass(stmt)) {
+      } else if (keep_header(body, i)) {
+        continue;
+      } else if (guards_unreached_names(stmt)) {  // what is left of a condition that was a false constant
+        out.push_back(stmt);
+        continue;
+      } else if (!is_new_pass(stmt)) {
         continue;
       } else {
         stmt->kind = StmtKind::kPass;
@@ -278,6 +283,7 @@ void Structurer::keep_generator(Stmts& body) {
 
 void Structurer::finish(Stmts& body) {
   settle_matches(body);
+  find_unreached_names();
   tidy(body, true, 0);
   if (code_.version >= 311) find_else_clauses(body);
   if (kind_ == CodeKind::kFunction) keep_generator(body);

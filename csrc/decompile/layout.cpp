@@ -65,6 +65,8 @@ const bytecode::Instruction* Printer::leftmost(const Expr* e) {
       case ExprKind::kTuple:
         // A tuple of targets has the place of its first one.
         if (e->at == nullptr || (!e->items.empty() && line_at(e->at) <= 0)) return leftmost_of(e->items);
+        if (const auto* first = leftmost_of(e->items); first != nullptr && line_at(first) > 0 && line_at(first) < line_at(e->at))
+          return first;
         return e->at;
       default:
         return e->at;

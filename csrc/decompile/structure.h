@@ -284,6 +284,7 @@ class Structurer {
     out->insert(out->end(), more.begin(), more.end());
   }
   void find_unreached_names();
+  bool guards_unreached_names(Stmt* nop);
   void add_unreached_names(ChoiceKind kind, const Instruction* about, Stmts* out);
   void place_unreached_names(Stmts& body);
   void add_unreached_names(Stmts* body);

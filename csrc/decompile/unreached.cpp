@@ -110,6 +110,18 @@ void Structurer::add_unreached_names(ChoiceKind kind, const Instruction* about, 
   }
 }
 
+// Makes `if False:` with these names of an instruction without effect, if that is where they stood.
+bool Structurer::guards_unreached_names(Stmt* nop) {
+  if (code_.version < 310 || (unreached_names_.empty() && unreached_locals_.empty())) return false;
+  Stmts body;
+  add_unreached_names(ChoiceKind::kUnreachedIf, nop->at, &body);
+  if (body.empty()) return false;
+  nop->kind = StmtKind::kIf;
+  nop->value = constant(Py_False, *nop->at);
+  nop->body = std::move(body);
+  return true;
+}
+
 void Structurer::place_unreached_names(Stmts& body) {
   for (Stmt* stmt : body) {
     place_unreached_names(stmt->body);
@@ -129,7 +141,6 @@ void Structurer::place_unreached_names(Stmts& body) {
 
 // Names that are used nowhere, put somewhere into the body of the code object.
 void Structurer::add_unreached_names(Stmts* body) {
-  find_unreached_names();
   if (unreached_names_.empty() && unreached_locals_.empty()) return;
   place_unreached_names(*body);
   if (kind_ != CodeKind::kFunction) return;

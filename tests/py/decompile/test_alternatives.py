@@ -297,8 +297,9 @@ def test_names_of_what_nothing_reaches(source, compilers):
         "def f(a):\n    try:\n        pass\n    except a:\n        pass\n    a()\n",
         "def f(a):\n    if a:\n        return None\n    try:\n        raise a\n    except A:\n        pass\n"
         "    else:\n        a.b('text')\n",
+        "def f(a, b):\n    for c in a:\n        if False and a.b:\n            print(a.c)\n        b(c)\n    return c\n",
     ],
-    ids=["conditions", "return", "between statements", "try", "dead else"],
+    ids=["conditions", "return", "between statements", "try", "dead else", "dead if"],
 )
 def test_lines_of_which_nothing_is_left(tag, source, compilers):
     code = code_of(tag, source)

@@ -55,6 +55,12 @@ PROGRAMS = {
                     % (a, b.x,
                        a(b)))
         """,
+    "targets over several lines": """
+        def f(a):
+            (b, c, d,
+             e) = a(a)
+            return b
+        """,
     "methods in a chain": """
         def f(a, b):
             return a.first(b) \\
