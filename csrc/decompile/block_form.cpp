@@ -181,12 +181,26 @@ void UnitPrinter::use_global(const std::string& name, bool stores) {
 
 std::string UnitPrinter::keyword() const { return (code_.flags & (kCoroutine | kAsyncGenerator)) != 0 ? "async def" : "def"; }
 
-std::string UnitPrinter::parameters() const {
+std::string UnitPrinter::parameters(PyObject* function) {
+  const auto held = [&](const char* attribute) {
+    py::Ref found = py::Ref::steal(function != nullptr ? PyObject_GetAttrString(function, attribute) : nullptr);
+    if (function != nullptr && !found) throw PythonError();
+    return found;
+  };
+  const py::Ref defaults = held("__defaults__"), by_name = held("__kwdefaults__");
+  // The helpers are imported by the function itself, so its signature cannot use them.
+  const auto literal = [&](PyObject* value) {
+    const std::string text = shared_.literal(value);
+    return text.find(shared_.helpers()) == std::string::npos ? text : shared_.bind("default", value, false);
+  };
+  const Py_ssize_t n_defaults = defaults && PyTuple_CheckExact(defaults.get()) ? PyTuple_GET_SIZE(defaults.get()) : 0;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   int slot = 0;
   for (int i = 0; i < code_.argcount; ++i) {
-    add(scope_.slots[static_cast<size_t>(slot++)]);
+    const Py_ssize_t of = n_defaults - code_.argcount + i;
+    const std::string value = of >= 0 ? "=" + literal(PyTuple_GET_ITEM(defaults.get(), of)) : "";
+    add(scope_.slots[static_cast<size_t>(slot++)] + value);
     if (i + 1 == code_.posonly) add("/");
   }
   const int keywords = slot;
@@ -196,7 +210,13 @@ std::string UnitPrinter::parameters() const {
   } else if (code_.kwonly > 0) {
     add("*");
   }
-  for (int i = 0; i < code_.kwonly; ++i) add(scope_.slots[static_cast<size_t>(keywords + i)]);
+  for (int i = 0; i < code_.kwonly; ++i) {
+    const auto at = static_cast<size_t>(keywords + i);
+    PyObject* value = nullptr;
+    if (by_name && PyDict_CheckExact(by_name.get())) value = PyDict_GetItemWithError(by_name.get(), code_.localsplus_names[at].get());
+    if (value == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
+    add(scope_.slots[at] + (value != nullptr ? "=" + literal(value) : ""));
+  }
   if ((code_.flags & kVarkeywords) != 0) add("**" + scope_.slots[static_cast<size_t>(slot++)]);
   return text;
 }
@@ -404,7 +424,7 @@ std::string render(const std::vector<block::Line>& lines, int indent) {
 
 }  // namespace
 
-bool block_form(PyObject* code, const Options&, Decompiled* out) {
+bool block_form(PyObject* code, const Options& options, Decompiled* out) {
   out->structured = false;
   try {
     block::Shared shared(code);
@@ -427,7 +447,7 @@ bool block_form(PyObject* code, const Options&, Decompiled* out) {
     std::string& text = out->source;
     switch (unit.scope().type) {
       case block::Scope::kFunction:
-        text = unit.keyword() + " " + name + "(" + unit.parameters() + "):\n" + render(body, 1);
+        text = unit.keyword() + " " + name + "(" + unit.parameters(options.function) + "):\n" + render(body, 1);
         break;
       case block::Scope::kClass:
         text = "class " + name + ":\n" + render(body, 1);

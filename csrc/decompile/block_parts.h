@@ -136,8 +136,8 @@ class UnitPrinter {
 
   // The statements of the body, with declarations and, for a function, its docstring.
   std::vector<Line> body();
-  std::string parameters() const;
-  std::string keyword() const;  // "def" or "async def"
+  std::string parameters(PyObject* function = nullptr);  // whose defaults, if it is known
+  std::string keyword() const;                           // "def" or "async def"
   // Names that a class body (or a comprehension in one) assigns to for us, which the function around must own.
   const std::set<std::string>& lent() const { return lent_; }
 

@@ -1,6 +1,8 @@
 // structured_source: decodes, decompiles and prints, or says why there is no structured form.
 #include "decompile/decompile.h"
 
+#include <algorithm>
+
 #include "decompile/print.h"
 #include "decompile/structure.h"
 
@@ -52,7 +54,9 @@ void read_signature(Session& session, Function& function, PyObject* object) {
   const py::Ref defaults = py::Ref::steal(PyObject_GetAttrString(object, "__defaults__"));
   if (!defaults) PyErr_Clear();
   if (defaults && PyTuple_CheckExact(defaults.get())) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(defaults.get()); ++i) {
+    // Those of more than there are parameters go to none.
+    for (Py_ssize_t i = std::max<Py_ssize_t>(0, PyTuple_GET_SIZE(defaults.get()) - function.code.argcount);
+         i < PyTuple_GET_SIZE(defaults.get()); ++i) {
       function.defaults.push_back(held(session, PyTuple_GET_ITEM(defaults.get(), i)));
     }
   }

@@ -42,10 +42,15 @@ PyObject* bindings_list(const std::vector<decompile::Binding>& bindings) {
   return list.release();
 }
 
-PyObject* py_decompile_blocks(PyObject*, PyObject* code) {
+PyObject* py_decompile_blocks(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"code", "function", nullptr};
+  PyObject *code, *function = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", const_cast<char**>(keywords), &code, &function)) return nullptr;
   try {
     decompile::Decompiled result;
-    if (!decompile::block_form(code, {}, &result)) return nullptr;
+    decompile::Options options;
+    options.function = function != Py_None ? function : nullptr;
+    if (!decompile::block_form(code, options, &result)) return nullptr;
     if (!result.reason.empty()) return Py_BuildValue("(OsN)", Py_None, result.reason.c_str(), PyList_New(0));
     PyObject* source = PyUnicode_DecodeUTF8(result.source.data(), static_cast<Py_ssize_t>(result.source.size()), "surrogatepass");
     return Py_BuildValue("(NON)", source, Py_None, bindings_list(result.bindings));
@@ -76,8 +81,10 @@ PyMethodDef functions[] = {
     {"check_blocks", py_check_blocks, METH_VARARGS,
      "check_blocks(original, again, bindings, /)\n--\n\nWhy `again`, compiled from the block form of `original`, is not proven to do the "
      "same; empty where it is. `bindings`: what globals of the block form stand for."},
-    {"decompile_blocks", py_decompile_blocks, METH_O,
-     "decompile_blocks(code, /)\n--\n\n(source, None, bindings) of the block form, or (None, reason, []) where even that is not possible."},
+    {"decompile_blocks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_decompile_blocks)), METH_VARARGS | METH_KEYWORDS,
+     "decompile_blocks(code, function=None)\n--\n\n(source, None, bindings) of the block form, or (None, reason, []) where even that is "
+     "not "
+     "possible. `function`: whose defaults are printed."},
     {"compare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_compare)), METH_VARARGS | METH_KEYWORDS,
      "compare(original, again, standalone=False, bindings={})\n--\n\n(grade, first difference): 2 identical, 1 equal flow, 0 different. "
      "`standalone`: "

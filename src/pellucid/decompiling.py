@@ -57,7 +57,7 @@ def decompile(obj: Any, *, check: bool = False) -> Union[str, Decompiled]:
     signature = _signature_of(obj)
     if not check:
         source, reason, _, _ = _bytecode.decompile_structured(code, **signature)
-        return source if source is not None else block_form(code, reason).source
+        return source if source is not None else block_form(code, reason, **signature).source
     version = _grading.version_of(code)
     python = _interpreters.find(version)
     if python is None:
@@ -98,7 +98,7 @@ def checked(code: Any, compiler: _grading.Compiler, **signature: Any) -> Decompi
             return found
         best = best or found
     searched = _searched(code, compiler, signature, IDENTICAL if best is not None else EQUAL_FLOW)
-    return searched or best or _checked_block_form(code, compiler, reason)
+    return searched or best or _checked_block_form(code, compiler, reason, signature)
 
 
 def _searched(code: Any, compiler: _grading.Compiler, signature: Dict[str, Any], least: str) -> Optional[Decompiled]:
@@ -110,17 +110,17 @@ def _searched(code: Any, compiler: _grading.Compiler, signature: Dict[str, Any],
     return _with_bindings(source, IDENTICAL if found.grade == _grading.IDENTICAL else EQUAL_FLOW, found.difference, line_map, bindings)
 
 
-def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str) -> Decompiled:
+def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str, signature: Dict[str, Any]) -> Decompiled:
     """The block form, compiled and compared with the original; graded "differs" where that finds a fault."""
-    result = block_form(code, reason)
+    result = block_form(code, reason, **signature)
     [made] = compiler.compile([_grading.block_request(code, result.source, next(iter(result.renamed), None))])
     fault = _grading.block_form_fault(code, made, result.bindings)
     return result._replace(grade=DIFFERS, reason="{} ({})".format(fault, reason)) if fault else result
 
 
-def block_form(code: Any, reason: str = "asked for") -> Decompiled:
-    """The block form of a code object; `reason`: why it is wanted."""
-    source, why, bindings = _bytecode.decompile_blocks(code)
+def block_form(code: Any, reason: str = "asked for", **signature: Any) -> Decompiled:
+    """The block form of a code object; `reason`: why it is wanted; `signature`: what `_signature_of` gives for its function."""
+    source, why, bindings = _bytecode.decompile_blocks(code, **signature)
     if source is None:
         raise ValueError("{} can't be decompiled: {}".format(code.co_name, why))
     return _with_bindings(source, BLOCK_FORM, reason, [], bindings)

@@ -1,9 +1,13 @@
-"""What all Python tests share: goldens, texts that a test's output must equal."""
+"""What all Python tests share: goldens, texts that a test's output must equal, and an interrupt that arrives."""
 
 import os
 import pathlib
+import signal
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what it starts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
 

@@ -316,3 +316,22 @@ def test_every_helper_is_there():
         used |= set(re.findall(r'(?:helper|push_call|grow)\((?:in\.arg, )?"(\w+)"', path.read_text()))
     assert len(used) > 60
     assert sorted(name for name in used if not hasattr(block_support, name)) == []
+
+
+def test_signatures_keep_their_defaults():
+    def function(a, b=3, /, c=len, *d, e=(1, "x"), f=None, **g):
+        return a, b, c, d, e, f, g
+
+    made = decompiling.block_form(function.__code__, function=function)
+    space = dict(made.bindings)
+    exec(made.source, space)
+    again = space["function"]
+    assert again.__defaults__ == function.__defaults__ and again.__kwdefaults__ == function.__kwdefaults__
+    assert again(1) == function(1) and again(1, 2, e=5, h=6) == function(1, 2, e=5, h=6)
+
+    def wrapper(*args, **kw):
+        return args, kw
+
+    wrapper.__defaults__ = ("more than there are parameters",)
+    assert decompiling.block_form(wrapper.__code__, function=wrapper).source.startswith("def wrapper(*args, **kw):")
+    assert decompiling.decompile(wrapper, check=True).grade == "identical"
