@@ -285,7 +285,10 @@ void Structurer::finish(Stmts& body) {
   settle_matches(body);
   find_unreached_names();
   tidy(body, true, 0);
-  if (code_.version >= 311) find_else_clauses(body);
+  if (code_.version >= 311) {
+    find_else_clauses(body);
+    place_branches(body, false);
+  }
   if (kind_ == CodeKind::kFunction) keep_generator(body);
   if (naming_) settle_names(body);
   if (kind_ == CodeKind::kFunction && !code_.consts.empty() && PyUnicode_Check(code_.consts[0].get())) {

@@ -342,6 +342,7 @@ class Structurer {
 };
 
 // For all who build trees.
+void place_branches(Stmts& body, bool behind_elif);  // else_columns.cpp
 bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
 bool copied_with_tail(const Stmts& body, size_t index, const Stmts& final, Stmts* tail);

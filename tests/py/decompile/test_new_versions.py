@@ -256,6 +256,47 @@ PROGRAMS = {
                 i += 1
         """,
     ),
+    "branches behind one that leaves": (
+        311,
+        """
+        def f(a, p, x):
+            if a:
+                g()
+            elif p:
+                return 3
+            elif x:
+                r()
+            h()
+
+
+        def g(x):
+            if x.a:
+                return 1
+            elif x.b:
+                raise x.c
+            else:
+                y = x.e
+                return y
+
+
+        def h(x):
+            if x.a:
+                return 1
+            if x.b:
+                raise x.c
+            y = x.e
+            return y
+
+
+        def k(xs):
+            for x in xs:
+                if x.a:
+                    continue
+                else:
+                    x.b()
+                x.d()
+        """,
+    ),
     "a loop ends a function, its test as wide as a return": (
         311,
         """
