@@ -311,6 +311,13 @@ class Builder {
 
 CanonicalFlow canonical_flow(const Code& code) { return Builder(code).run(); }
 
+uint32_t name_index(const bytecode::Code& code, const bytecode::Instruction& in) {
+  if (in.op == Op::LOAD_GLOBAL && code.version >= 311) return in.arg >> 1;
+  if (in.op == Op::LOAD_ATTR && code.version >= 312) return in.arg >> 1;
+  if (in.op == Op::LOAD_SUPER_ATTR) return in.arg >> 2;
+  return in.arg;
+}
+
 bool only_tested(const std::vector<bytecode::Instruction>& instructions, size_t index) {
   for (size_t i = index + 1; i < instructions.size(); ++i) {
     switch (instructions[i].op) {

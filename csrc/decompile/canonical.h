@@ -36,6 +36,9 @@ struct CanonicalFlow {
 
 CanonicalFlow canonical_flow(const bytecode::Code& code);
 
+// Which name an instruction that has one (kHasName) means; newer versions keep flags beside it.
+uint32_t name_index(const bytecode::Code& code, const bytecode::Instruction& in);
+
 // Whether what an instruction leaves is only tested next, so that making it a bool changes nothing.
 bool only_tested(const std::vector<bytecode::Instruction>& instructions, size_t index);
 

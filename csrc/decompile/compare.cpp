@@ -200,13 +200,6 @@ class Comparer {
     return text + " " + std::to_string(in.arg);
   }
 
-  static uint32_t name_index(const Code& code, const Instruction& in) {
-    if (in.op == Op::LOAD_GLOBAL && code.version >= 311) return in.arg >> 1;
-    if (in.op == Op::LOAD_ATTR && code.version >= 312) return in.arg >> 1;
-    if (in.op == Op::LOAD_SUPER_ATTR) return in.arg >> 2;
-    return in.arg;
-  }
-
   bool same_instructions(const Code& a, const Code& b, int depth, std::string* problem) {
     const bytecode::Tables& tables = *bytecode::tables(a.version);
     for (size_t i = 0; i < a.instructions.size() || i < b.instructions.size(); ++i) {

@@ -2,6 +2,7 @@
 // each of its branches, or in place of its `break`. Knows trees only.
 #include <algorithm>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -108,11 +109,6 @@ class TailMatcher {
     if (known_ && (rest.size() != tail_.size() || !equal(rest, 0, tail_))) return false;
     known_ = true;
     return true;
-  }
-
-  static bool leaves(const Stmt* stmt) {
-    return stmt->kind == StmtKind::kReturn || stmt->kind == StmtKind::kRaise || stmt->kind == StmtKind::kBreak ||
-           stmt->kind == StmtKind::kContinue;
   }
 
   bool known_ = false;

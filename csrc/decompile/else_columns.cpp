@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decompile/print.h"
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -47,22 +48,6 @@ int column_of(const Stmt* stmt) {
   }
 }
 
-bool leaves(const Stmts& body) {
-  if (body.empty()) return false;
-  const Stmt* last = body.back();
-  switch (last->kind) {
-    case StmtKind::kReturn:
-    case StmtKind::kRaise:
-    case StmtKind::kBreak:
-    case StmtKind::kContinue:
-      return true;
-    case StmtKind::kIf:
-      return leaves(last->body) && leaves(last->orelse);
-    default:
-      return false;
-  }
-}
-
 // Whether the second of two conditions stood behind an `elif` of the first one's `if`.
 bool is_elif(const Stmt* first, const Stmt* second) {
   const bytecode::Position *p = place_of(first->value), *q = place_of(second->value);
@@ -75,10 +60,10 @@ void take_what_follows(Stmt* stmt, Stmts& body, size_t behind) {
   const int column = column_of(stmt);
   if (column < 0) return;
   for (;;) {
-    if (!leaves(last->body)) return;
+    if (!always_leaves(last->body)) return;
     while (last->orelse.size() == 1 && last->orelse[0]->kind == StmtKind::kIf && is_elif(stmt, last->orelse[0])) {
       last = last->orelse[0];
-      if (!leaves(last->body)) return;
+      if (!always_leaves(last->body)) return;
     }
     if (!last->orelse.empty() || behind >= body.size()) return;
     Stmt* next = body[behind];
@@ -100,7 +85,7 @@ void place_branches(Stmts& body, bool behind_elif) {
   for (size_t i = 0; i < body.size(); ++i) {
     Stmt* stmt = body[i];
     if (stmt->kind == StmtKind::kIf) {
-      if (!behind_elif && !stmt->orelse.empty() && leaves(stmt->body) && column_of(stmt) >= 0 &&
+      if (!behind_elif && !stmt->orelse.empty() && always_leaves(stmt->body) && column_of(stmt) >= 0 &&
           column_of(stmt->orelse[0]) == column_of(stmt)) {
         body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1, stmt->orelse.begin(), stmt->orelse.end());  // it stood behind
         stmt->orelse.clear();
@@ -108,7 +93,7 @@ void place_branches(Stmts& body, bool behind_elif) {
       take_what_follows(stmt, body, i + 1);
       // An else clause that begins with what was an `elif` that leaves.
       while (stmt->orelse.size() > 1 && stmt->orelse[0]->kind == StmtKind::kIf && stmt->orelse[0]->orelse.empty() &&
-             leaves(stmt->orelse[0]->body) && is_elif(stmt, stmt->orelse[0])) {
+             always_leaves(stmt->orelse[0]->body) && is_elif(stmt, stmt->orelse[0])) {
         Stmt* first = stmt->orelse[0];
         first->orelse.assign(stmt->orelse.begin() + 1, stmt->orelse.end());
         stmt->orelse.resize(1);

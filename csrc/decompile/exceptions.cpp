@@ -2,27 +2,13 @@
 // and the end of a handler onto every way out; here the copies are recognised behind the marks that leaving a region makes, and go.
 #include <algorithm>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
 namespace {
 
 size_t at(int index) { return static_cast<size_t>(index); }
-
-template <class Visit>
-void each_list(Stmt* stmt, Visit visit) {
-  visit(stmt->body);
-  visit(stmt->orelse);
-  visit(stmt->final);
-  for (Handler& handler : stmt->handlers) visit(handler.body);
-  for (Case& one : stmt->cases) visit(one.body);
-}
-
-bool is_leave(const Stmt* stmt, const char* what) { return stmt->kind == StmtKind::kLeave && stmt->text == what; }
-
-void erase(Stmts& body, size_t from, size_t count) {
-  body.erase(body.begin() + static_cast<std::ptrdiff_t>(from), body.begin() + static_cast<std::ptrdiff_t>(from + count));
-}
 
 Stmts without_nops(const Stmts& body) {
   Stmts out;

@@ -3,42 +3,15 @@
 // within a statement the return is copied there too.
 #include <algorithm>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
 namespace {
 
-template <class Visit>
-void each_list(Stmt* stmt, Visit visit) {
-  visit(stmt->body);
-  visit(stmt->orelse);
-  visit(stmt->final);
-  for (Handler& handler : stmt->handlers) visit(handler.body);
-  for (Case& one : stmt->cases) visit(one.body);
-}
-
 size_t at(int index) { return static_cast<size_t>(index); }
 
-bool is_leave(const Stmt* stmt, const char* what) { return stmt->kind == StmtKind::kLeave && stmt->text == what; }
-
-void erase(Stmts& body, size_t from, size_t count) {
-  body.erase(body.begin() + static_cast<std::ptrdiff_t>(from), body.begin() + static_cast<std::ptrdiff_t>(from + count));
-}
-
 bool same(Stmt* a, Stmt* b) { return equal({a}, 0, {b}); }
-
-bool leaves(const Stmt* stmt) {
-  switch (stmt->kind) {
-    case StmtKind::kReturn:
-    case StmtKind::kRaise:
-    case StmtKind::kBreak:
-    case StmtKind::kContinue:
-    case StmtKind::kDropIterator:
-      return true;
-    default:
-      return false;
-  }
-}
 
 class CopyMatcher {
  public:
@@ -51,8 +24,8 @@ class CopyMatcher {
     for (Stmt* stmt : final) {
       if (stmt->kind == StmtKind::kNop) continue;
       skip();
-      if (k + 1 < copy.size() && copy[k]->kind == StmtKind::kExpression && leaves(copy[k + 1]) && !same(copy[k], stmt) &&
-          takes(copy[k]->value)) {
+      if (k + 1 < copy.size() && copy[k]->kind == StmtKind::kExpression &&
+          (leaves(copy[k + 1]) || copy[k + 1]->kind == StmtKind::kDropIterator) && !same(copy[k], stmt) && takes(copy[k]->value)) {
         ++k;
         skip();
       }

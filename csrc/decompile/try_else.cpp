@@ -3,28 +3,14 @@
 #include <algorithm>
 
 #include "bytecode/tables.h"
+#include "decompile/canonical.h"
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
 namespace {
 
 constexpr size_t kMostBehind = 64;  // statements looked at behind one statement: time must stay linear
-
-bool leaves(const Stmts& body) {
-  if (body.empty()) return false;
-  const Stmt* last = body.back();
-  switch (last->kind) {
-    case StmtKind::kReturn:
-    case StmtKind::kRaise:
-    case StmtKind::kBreak:
-    case StmtKind::kContinue:
-      return true;
-    case StmtKind::kIf:
-      return leaves(last->body) && leaves(last->orelse);
-    default:
-      return false;
-  }
-}
 
 // The instructions that a tree was made of, as ranges.
 class Ranges {
@@ -94,9 +80,7 @@ class Ranges {
 int Structurer::named_by(const Instruction& in) const {
   const int flags = bytecode::tables(code_.version)->info(in.op).flags;
   if ((flags & bytecode::kHasName) != 0) {
-    uint32_t index = in.arg;
-    if (in.op == Op::LOAD_GLOBAL || in.op == Op::LOAD_ATTR) index >>= in.op == Op::LOAD_GLOBAL || code_.version >= 312 ? 1 : 0;
-    if (in.op == Op::LOAD_SUPER_ATTR) index >>= 2;
+    const uint32_t index = name_index(code_, in);
     return index < code_.names.size() ? static_cast<int>(index) : -1;
   }
   if ((flags & bytecode::kHasLocal) == 0 || in.arg >= code_.localsplus_names.size()) return -1;
@@ -169,7 +153,7 @@ void Structurer::find_else_clauses(Stmts& body) {
         stmt->at == nullptr) {
       continue;
     }
-    if (!std::all_of(stmt->handlers.begin(), stmt->handlers.end(), [](const Handler& one) { return leaves(one.body); })) continue;
+    if (!std::all_of(stmt->handlers.begin(), stmt->handlers.end(), [](const Handler& one) { return always_leaves(one.body); })) continue;
     const size_t count = else_by_names(stmt, body, i + 1);
     if (!decide(ChoiceKind::kTryElse, stmt->at, count != 0)) continue;
     const auto from = body.begin() + static_cast<std::ptrdiff_t>(i) + 1;

@@ -5,18 +5,11 @@
 #include <algorithm>
 
 #include "bytecode/tables.h"
+#include "decompile/canonical.h"
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
-namespace {
-
-bool leaves(const Stmt* stmt) {
-  return stmt->kind == StmtKind::kReturn || stmt->kind == StmtKind::kRaise || stmt->kind == StmtKind::kBreak ||
-         stmt->kind == StmtKind::kContinue;
-}
-
-}  // namespace
-
 // Up to 3.9 statements that nothing reaches stay in the code. Those behind `i`, which leaves, as far as they are simple ones, unless what
 // compilers add begins there. `stack`: what lies below statements there.
 Stmts Structurer::unreached_statements(int i, const Exprs& stack) {
@@ -60,10 +53,7 @@ void Structurer::find_unreached_names() {
   for (const Instruction& in : code_.instructions) {
     const int flags = tables.info(in.op).flags;
     if ((flags & bytecode::kHasName) != 0) {
-      uint32_t index = in.arg;
-      if (in.op == Op::LOAD_GLOBAL && code_.version >= 311) index >>= 1;
-      if (in.op == Op::LOAD_ATTR && code_.version >= 312) index >>= 1;
-      if (in.op == Op::LOAD_SUPER_ATTR) index >>= 2;
+      const uint32_t index = name_index(code_, in);
       if (index < named.size()) named[index] = 1;
     }
     if ((flags & (bytecode::kHasLocal | bytecode::kHasFree)) != 0 && in.arg < used.size()) {
