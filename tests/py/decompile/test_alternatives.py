@@ -4,7 +4,7 @@ import re
 import textwrap
 
 import pytest
-from test_old_versions import TAGS, code_of, interpreter
+from test_old_versions import TAGS, code_of
 
 from pellucid import _alternatives, _bytecode, _grading, decompiling
 
@@ -181,14 +181,6 @@ a = 1 if b < c < d or e else 2
 a = [b for b in c if 0 < b < 3 and d or 3 < b < 4]
 """
 CASES = [(tag, name, source) for tag in TAGS for name, source in PROGRAMS.items()]
-
-
-@pytest.fixture(scope="module")
-def compilers():
-    made = {}
-    yield lambda tag: made.setdefault(tag, _grading.Compiler(tag, interpreter(tag).path))
-    for compiler in made.values():
-        compiler.close()
 
 
 @pytest.mark.parametrize(("tag", "name", "source"), CASES, ids=[f"{tag}-{name}" for tag, name, _ in CASES])

@@ -4,12 +4,11 @@ import json
 import subprocess
 import textwrap
 
-import find_pythons
 import pytest
+from interpreters import interpreter
 
 from pellucid import _bytecode, _grading
 
-FOUND, SKIPPED = find_pythons.find()
 TAGS = (310, 311, 312, 313)
 COMPILE = "import marshal, sys; sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.read(), 'elsewhere', 'exec', 0, True)))"
 
@@ -549,25 +548,10 @@ OTHERWISE = {(310, "pass"), (311, "pass"), (310, "generators"), (310, "patterns 
 CASES = [(tag, name) for tag in TAGS for name in PROGRAMS]
 
 
-def interpreter(tag):
-    found = [python for python in FOUND if python.tag == tag]
-    if not found:
-        pytest.skip(f"no interpreter of version {tag}: {SKIPPED}")
-    return found[0]
-
-
 def code_of(tag, source):
     """The module, as the interpreter compiles it."""
     made = subprocess.run([interpreter(tag).path, "-I", "-c", COMPILE], input=source.encode(), stdout=subprocess.PIPE, check=True).stdout
     return _bytecode.load_marshal(made, tag)
-
-
-@pytest.fixture(scope="module")
-def compilers():
-    made = {}
-    yield lambda tag: made.setdefault(tag, _grading.Compiler(tag, interpreter(tag).path))
-    for compiler in made.values():
-        compiler.close()
 
 
 def source_of(name):

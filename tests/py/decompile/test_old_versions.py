@@ -3,12 +3,11 @@
 import subprocess
 import textwrap
 
-import find_pythons
 import pytest
+from interpreters import interpreter
 
 from pellucid import _bytecode, _grading
 
-FOUND, SKIPPED = find_pythons.find()
 TAGS = (308, 309, 310)
 COMPILE = "import marshal, sys; sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.read(), 'elsewhere', 'exec', 0, True)))"
 
@@ -289,26 +288,11 @@ CASES = [(tag, name, source) for tag in TAGS for name, source in PROGRAMS.items(
 CASES += [(tag, name, source) for tags, programs in ONLY.items() for tag in tags for name, source in programs.items()]
 
 
-def interpreter(tag):
-    found = next((each for each in FOUND if each.tag == tag), None)
-    if found is None:
-        pytest.skip(next((line for line in SKIPPED if f"3.{tag % 100}:" in line), "not found"))
-    return found
-
-
 def code_of(tag, source):
     """The first function of a source, compiled by the interpreter of a version."""
     done = subprocess.run([interpreter(tag).path, "-I", "-c", COMPILE], input=source.encode(), stdout=subprocess.PIPE, check=True)
     module = _bytecode.load_marshal(done.stdout, tag)
     return next(const for const in module.co_consts if type(const) is _bytecode.NeutralCode)
-
-
-@pytest.fixture(scope="module")
-def compilers():
-    made = {}
-    yield lambda tag: made.setdefault(tag, _grading.Compiler(tag, interpreter(tag).path))
-    for compiler in made.values():
-        compiler.close()
 
 
 @pytest.mark.parametrize(("tag", "name", "source"), CASES, ids=[f"{tag}-{name}" for tag, name, _ in CASES])
