@@ -80,8 +80,15 @@ struct Flow {
 // Builds the graph. Throws NoForm where the code is not like any compiler's.
 Flow build_flow(const bytecode::Code& code, const CodeChoices& choices);
 
-// The first parts of it, in passes.cpp: they rewrite `flow.ins` before blocks are made.
+// The first parts of it rewrite `flow.ins` before blocks are made: normalize.cpp,
 void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* leaders, std::vector<int>* row_of);
+void split_pairs(bytecode::Code& code);
+bool is_conditional(Op op);
+// POP_JUMP_IF_TRUE for POP_JUMP_IF_FALSE and so on; any other operation is its own opposite.
+Op opposite(Op op);
+bool same_position(const Instruction& a, const Instruction& b);
+
+// merge_copies.cpp,
 void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
 void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
@@ -90,11 +97,10 @@ void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vecto
 void merge_placeless_returns(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths, const std::vector<uint8_t>& leaders,
                  bool lambda);
-void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
-                     const std::vector<uint8_t>& leaders, const CodeChoices& choices);  // these two in old_exits.cpp
-void join_returned_comparisons(Flow& flow);
 
-bool is_conditional(Op op);
-void split_pairs(bytecode::Code& code);
+// and old_exits.cpp.
+void merge_old_exits(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths,
+                     const std::vector<uint8_t>& leaders, const CodeChoices& choices);
+void join_returned_comparisons(Flow& flow);
 
 }  // namespace pellucid::decompile
