@@ -1,6 +1,7 @@
 // Decisions that bytecode leaves open: more than one source compiles to nearly the same instructions, and only compiling tells which one
 // compiles to the very same. Each is made the likely way unless the caller turns it around. Knows nothing of what is decided.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -51,17 +52,21 @@ class Choices {
 
   // How to decide, given what is likely.
   bool decide(const std::string& code, ChoiceKind kind, int instruction, bool likely) {
-    const Choice choice{code, kind, instruction};
-    made_.insert(choice);
-    return turned_.count(choice) != 0 ? !likely : likely;
+    const Choice& choice = log_.emplace_back(Choice{code, kind, instruction});
+    return !turned_.empty() && turned_.count(choice) != 0 ? !likely : likely;
   }
 
-  const std::set<Choice>& made() const { return made_; }
-  // Also those that were made in another reading.
-  void add(const Choices& other) { made_.insert(other.made_.begin(), other.made_.end()); }
+  std::set<Choice> made() const { return {log_.begin(), log_.end()}; }
+
+  // A reading that failed takes back what was decided since a point in time; what another one decided may be added again.
+  size_t now() const { return log_.size(); }
+  std::vector<Choice> since(size_t then) const { return {log_.begin() + static_cast<std::ptrdiff_t>(then), log_.end()}; }
+  void back_to(size_t then) { log_.erase(log_.begin() + static_cast<std::ptrdiff_t>(then), log_.end()); }
+  void add(const std::vector<Choice>& others) { log_.insert(log_.end(), others.begin(), others.end()); }
 
  private:
-  std::set<Choice> turned_, made_;
+  std::set<Choice> turned_;
+  std::vector<Choice> log_;
 };
 
 class CodeChoices {  // those of one code object

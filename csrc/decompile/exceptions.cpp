@@ -244,16 +244,17 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
 // clause leads to.
 int Structurer::behind_handlers(int otherwise, int handler) const {
   int found = -1;
-  for (size_t b = at(handler); b < flow_.blocks.size(); ++b) {
-    const Block& block = flow_.blocks[b];
-    if (!block.reachable || block.handler || block.cold) continue;
-    for (const int p : block.preds) {
-      if (p < otherwise || p >= handler || flow_.blocks[at(p)].cold) continue;
-      int up = p;
+  for (int from = otherwise; from < handler; ++from) {
+    const Block& block = flow_.blocks[at(from)];
+    if (block.cold) continue;
+    for (const int to : {block.fall, block.jump}) {
+      if (to < handler || (found >= 0 && to >= found)) continue;
+      const Block& reached = flow_.blocks[at(to)];
+      if (!reached.reachable || reached.handler || reached.cold) continue;
+      int up = from;
       while (up > otherwise && flow_.blocks[at(up)].idom >= 0) up = flow_.blocks[at(up)].idom;
-      if (up == otherwise) found = found < 0 ? static_cast<int>(b) : found;
+      if (up == otherwise) found = to;
     }
-    if (found >= 0) break;
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// Blocks, regions and dominators, made of the instructions that passes.cpp prepared.
+// Blocks, regions and dominators, made of the instructions that normalize.cpp and merge_copies.cpp prepared.
 #include "decompile/flow.h"
 
 #include <algorithm>
@@ -212,13 +212,18 @@ class Builder {
 
   // A finally block that was entered by an exception raises it again, at each of its ends.
   void merge_reraises() {
+    std::vector<std::vector<int>> ends(code_.rows.size());  // by row
+    for (int i = 0; i < size(); ++i) {
+      if (in(i).op == Op::RERAISE && in(i).arg == 0 && row_of_[at(i)] >= 0) ends[at(row_of_[at(i)])].push_back(i);
+    }
     for (const Region& region : flow_.regions) {
       const int row = row_of_[at(region.handler)];
       if (region.kind != RegionKind::kFinally || row < 0) continue;
       int last = -1;
-      for (int i = size(); i-- > region.handler;) {
+      for (size_t k = ends[at(row)].size(); k-- > 0 && ends[at(row)][k] > region.handler;) {
+        const int i = ends[at(row)][k];
         Instruction& end = flow_.ins[at(i)];
-        if (end.op != Op::RERAISE || end.arg != 0 || row_of_[at(i)] != row) continue;
+        if (end.op != Op::RERAISE) continue;
         if (last < 0 || depths_[at(i)] != depths_[at(last)]) {
           last = i;
           continue;

@@ -15,7 +15,7 @@ namespace {
 size_t at(int index) { return static_cast<size_t>(index); }
 
 constexpr int kMostInstructions = 4;  // MAX_COPY_SIZE of 3.10's compiler
-constexpr size_t kMostCandidates = 8;
+constexpr size_t kMostCandidates = 8;  // the nearest ones, and as many of those that stand last
 
 class ExitMerger {
  public:
@@ -43,7 +43,8 @@ class ExitMerger {
       if (in.position.line < 0 && !implied) continue;
       std::vector<int>& same = kept[{implied ? -1 : in.position.line, static_cast<int>(in.op), implied ? 0 : in.position.end_column}];
       int best = 0, other = -1;
-      for (size_t k = same.size(); k-- > 0 && same.size() - k <= kMostCandidates;) {
+      for (size_t k = same.size(); k-- > 0;) {
+        if (k >= kMostCandidates && same.size() - k > kMostCandidates) continue;
         if (const int length = alike(same[k], i); length >= std::max(best, 1)) {
           best = length;
           other = same[k];

@@ -16,14 +16,14 @@ constexpr size_t kMostReadings = 200;
 class Search {
  public:
   Search(Session& session, Function& function, CodeKind kind)
-      : session_(session), function_(function), kind_(kind), depth_(session.depth), choices_(session.choices) {}
+      : session_(session), function_(function), kind_(kind), depth_(session.depth), began_(session.choices.now()) {}
 
   void run() {
     const size_t before = session_.steps;
     Reading best;
     std::string reason;
     if (attempt(&best, false, &reason)) return;
-    const Choices likeliest = session_.choices;
+    const std::vector<Choice> likeliest = session_.choices.since(began_);
     const size_t cost = session_.steps - before + 1;
     readings_ = session_.again ? std::min(kMostReadings / 10, kMostSteps / 10 / cost) : std::min(kMostReadings, kMostSteps / cost);
     while (!session_.hopeless && improve(&best)) {
@@ -34,13 +34,14 @@ class Search {
     Reading none;
     if (kind_ == CodeKind::kFunction && !session_.hopeless && function_.code.rows.empty() && attempt(&none, true, &again)) return;
     session_.hopeless = true;
-    session_.choices = likeliest;
+    session_.choices.back_to(began_);
+    session_.choices.add(likeliest);
     throw NoForm{reason};
   }
 
  private:
   bool attempt(Reading* reading, bool naming, std::string* reason) {
-    session_.choices = choices_;
+    session_.choices.back_to(began_);
     try {
       Structurer structurer(session_, function_, kind_, naming, reading);
       structurer.run();
@@ -85,7 +86,7 @@ class Search {
   Function& function_;
   const CodeKind kind_;
   const int depth_;
-  const Choices choices_;  // those made before
+  const size_t began_;  // how many choices were made before
   size_t readings_ = 0;
   bool done_ = false;
 };

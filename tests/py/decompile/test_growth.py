@@ -12,6 +12,10 @@ PARTS = {
     "branches": "    if x > {0}:\n        x = f(x)\n    else:\n        y = x",
     "loops": "    for i in x:\n        if i:\n            break\n        x = x - {0}",
     "handlers": "    try:\n        x = f(x)\n    except ValueError as e:\n        x = e\n    finally:\n        y = {0}",
+    "finally": "    try:\n        if f(x):\n            return x\n    finally:\n        y = {0}",
+    "nested handlers": "    for i in x:\n        try:\n            f({0})\n        except A:\n            continue\n        else:\n            y = i",
+    "comprehensions": "    x = [i + {0} for i in x if i]",
+    "functions": "    def g(a):\n        return x + {0}",
     "managers": "    with f(x) as y:\n        x = {0}",
     "one loop": "        if x > {0}:\n            continue\n        x = x - 1",
 }

@@ -284,8 +284,10 @@ ONLY = {
             """,
     },
 }
+MANY_WAYS_OUT = "def f(a):\n    for x in a:\n" + "".join(f"        if x == {i}:\n            break\n" for i in range(40))
 CASES = [(tag, name, source) for tag in TAGS for name, source in PROGRAMS.items()]
 CASES += [(tag, name, source) for tags, programs in ONLY.items() for tag in tags for name, source in programs.items()]
+CASES += [(tag, "many ways out of a loop", MANY_WAYS_OUT) for tag in TAGS]
 
 
 def code_of(tag, source):
