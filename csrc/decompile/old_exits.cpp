@@ -14,7 +14,7 @@ namespace {
 
 size_t at(int index) { return static_cast<size_t>(index); }
 
-constexpr int kMostInstructions = 4;  // MAX_COPY_SIZE of 3.10's compiler
+constexpr int kMostInstructions = 4;   // MAX_COPY_SIZE of 3.10's compiler
 constexpr size_t kMostCandidates = 8;  // the nearest ones, and as many of those that stand last
 
 class ExitMerger {

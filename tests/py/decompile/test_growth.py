@@ -13,7 +13,7 @@ PARTS = {
     "loops": "    for i in x:\n        if i:\n            break\n        x = x - {0}",
     "handlers": "    try:\n        x = f(x)\n    except ValueError as e:\n        x = e\n    finally:\n        y = {0}",
     "finally": "    try:\n        if f(x):\n            return x\n    finally:\n        y = {0}",
-    "nested handlers": "    for i in x:\n        try:\n            f({0})\n        except A:\n            continue\n        else:\n            y = i",
+    "nested handlers": "    for i in x:\n     try:\n      f({0})\n     except A:\n      continue\n     else:\n      y = i",
     "comprehensions": "    x = [i + {0} for i in x if i]",
     "functions": "    def g(a):\n        return x + {0}",
     "managers": "    with f(x) as y:\n        x = {0}",
