@@ -228,9 +228,9 @@ def try_block_form(pairs: List[Tuple[Result, Any]], compiler: _grading.Compiler,
         if source is None:
             result.outcome, result.reason = "failed", "no block form: " + why
             continue
-        renamed = next((name for name, _, is_renamed in bindings if is_renamed), None)
+        renamed = {name: value for name, value, is_renamed in bindings if is_renamed}
         values = {name: value for name, value, is_renamed in bindings if not is_renamed}
-        made.append((result, code, values, _grading.block_request(code, source, renamed)))
+        made.append((result, code, values, _grading.request_for(code, source, renamed=renamed)))
     connection.send(("at", -1))
     for (result, code, values, _), compiled in zip(made, compiler.compile([each[3] for each in made]) if made else []):
         connection.send(("at", result.index))

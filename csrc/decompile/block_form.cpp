@@ -444,6 +444,13 @@ bool block_form(PyObject* code, const Options& options, Decompiled* out) {
       name = shared.temporary("unit");
       shared.bind(name, decoded.name.get(), true);
     }
+    size_t free = 0;
+    for (size_t i = 0; i < decoded.localsplus_names.size(); ++i) {
+      if (decoded.localsplus_kinds[i] != bytecode::LocalKind::kFree) continue;
+      PyObject* own = decoded.localsplus_names[i].get();
+      if (free_names[free] != block::utf8(own)) shared.bind(free_names[free], own, true);
+      ++free;
+    }
     std::string& text = out->source;
     switch (unit.scope().type) {
       case block::Scope::kFunction:

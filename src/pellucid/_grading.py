@@ -38,10 +38,12 @@ def is_class_body(code: Any) -> bool:
     return not code.co_flags & _OPTIMIZED and not is_module(code)
 
 
-def request_for(code: Any, source: str, imports: Sequence[str] = ()) -> _recompile.Request:
-    """The request that compiles `source` to what should be `code`."""
-    name = "" if is_module(code) else code.co_name
-    return _recompile.Request(source, name, code.co_flags, tuple(code.co_freevars), tuple(imports), nested=_is_nested(code))
+def request_for(code: Any, source: str, imports: Sequence[str] = (), renamed: Optional[Dict[str, str]] = None) -> _recompile.Request:
+    """The request that compiles `source` to what should be `code`. `renamed`: names in the source, with those that they stand for."""
+    printed = {original: name for name, original in reversed(list((renamed or {}).items()))}
+    name = "" if is_module(code) else printed.get(code.co_name, code.co_name)
+    freevars = tuple(printed.get(each, each) for each in code.co_freevars)
+    return _recompile.Request(source, name, code.co_flags, freevars, tuple(imports), nested=_is_nested(code))
 
 
 def _is_nested(code: Any) -> bool:
@@ -166,12 +168,6 @@ def grade(code: Any, compiled: Compiled, bindings: Optional[Dict[str, Any]] = No
         return DIFFERS, "it does not compile: " + compiled
     result: Tuple[int, str] = _bytecode.compare(code, compiled, standalone=not is_module(code), bindings=bindings or {})
     return result
-
-
-def block_request(code: Any, source: str, renamed: Optional[str] = None) -> _recompile.Request:
-    """The request that compiles a block form; `renamed`: its name, where the original's is no identifier."""
-    request = request_for(code, source)
-    return request._replace(name=renamed) if renamed else request
 
 
 def block_form_fault(code: Any, compiled: Compiled, bindings: Optional[Dict[str, Any]] = None) -> str:

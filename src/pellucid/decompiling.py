@@ -113,7 +113,7 @@ def _searched(code: Any, compiler: _grading.Compiler, signature: Dict[str, Any],
 def _checked_block_form(code: Any, compiler: _grading.Compiler, reason: str, signature: Dict[str, Any]) -> Decompiled:
     """The block form, compiled and compared with the original; graded "differs" where that finds a fault."""
     result = block_form(code, reason, **signature)
-    [made] = compiler.compile([_grading.block_request(code, result.source, next(iter(result.renamed), None))])
+    [made] = compiler.compile([_grading.request_for(code, result.source, renamed=result.renamed)])
     fault = _grading.block_form_fault(code, made, result.bindings)
     return result._replace(grade=DIFFERS, reason="{} ({})".format(fault, reason)) if fault else result
 

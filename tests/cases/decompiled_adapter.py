@@ -20,9 +20,7 @@ def again(code, space):
     result = decompiling.decompile(code, check=True)
     assert result.grade != decompiling.DIFFERS, result.reason
     grades.append(result.grade)
-    request = _grading.request_for(code, result.source)
-    if result.renamed:
-        request = request._replace(name=next(iter(result.renamed)))
+    request = _grading.request_for(code, result.source, renamed=result.renamed)
     made = _recompile.compile_request(request)
     names = {}
     for name, value in result.bindings.items():

@@ -276,7 +276,7 @@ def test_random_programs_of_other_pythons(source, tag):
         return
     text, why, bindings = bytecode.decompile_blocks(code)
     assert text is not None, why
-    [made] = compiler_of(tag).compile([_grading.block_request(code, text)])
+    [made] = compiler_of(tag).compile([_grading.request_for(code, text)])
     assert _grading.block_form_fault(code, made, {name: value for name, value, _ in bindings}) == ""
     event(str(tag))
 

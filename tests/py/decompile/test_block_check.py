@@ -176,7 +176,7 @@ def blocks(code):
 
 
 def fault(compiler, code, source, bindings):
-    [made] = compiler.compile([_grading.block_request(code, source)])
+    [made] = compiler.compile([_grading.request_for(code, source)])
     return _grading.block_form_fault(code, made, bindings)
 
 
@@ -273,3 +273,20 @@ def test_another_signature(compiler):
     source, bindings = blocks(code)
     for signature in ("a, b, c", "b, a", "a, /, b", "a, *, b", "a, *b"):
         assert "not proven" in fault(compiler, code, source.replace("def f(a, b)", "def f({})".format(signature)), bindings)
+
+
+def test_class_bodies_whose_class_has_type_parameters(compiler):
+    """Of them alone `.type_params`, which is no name of Python, is a free variable; the source has another name for it."""
+    if compiler.version < 312:
+        pytest.skip("not in that Python")
+    code = compiled(compiler, "def f():\n  class A[T]:\n    x: T\n    def m(self): return T\n  return A")
+    bodies = [each for each in _grading.code_objects(code) if ".type_params" in each.co_freevars]
+    assert [each.co_name for each in bodies] == ["A"]
+    source, why, bindings = _bytecode.decompile_blocks(bodies[0])
+    assert source is not None, why
+    renamed = {name: value for name, value, is_renamed in bindings if is_renamed}
+    assert list(renamed.values()) == [".type_params"]
+    [made] = compiler.compile([_grading.request_for(bodies[0], source, renamed=renamed)])
+    assert _grading.block_form_fault(bodies[0], made) == ""
+    [made] = compiler.compile([_grading.request_for(bodies[0], source.replace(next(iter(renamed)), "T"), renamed=renamed)])
+    assert "not proven" in _grading.block_form_fault(bodies[0], made)
