@@ -17,7 +17,7 @@ constexpr int kFutureAnnotations = 0x1000000;
 
 void Printer::mark(const bytecode::Instruction* at) {
   if (at == nullptr || at->offset < 0) return;
-  marks_.push_back({line_, function_, at->offset, at->position.line});
+  marks_.push_back({line_, function_, at->offset, at->position.line, out_.size()});
 }
 
 void Printer::begin_line() {
@@ -27,11 +27,13 @@ void Printer::begin_line() {
   }
   original_ = 0;
   statement_ = out_.size();
+  joints_.clear();
   for (int i = 0; i < indent_; ++i) out_ += "    ";
 }
 
 void Printer::end_line() {
   continue_lines();
+  wrap_line();
   out_ += '\n';
   ++line_;
 }
@@ -110,22 +112,9 @@ void Printer::body(const Stmts& stmts, const Function* function) {
 void Printer::docstring(const Function& function) {
   if (function.docstring == nullptr) return;
   begin_line();
-  // Over several lines where the text has them and nothing in it would have to be escaped.
-  const std::string text = utf8(function.docstring);
-  bool plain = text.find('\n') != std::string::npos && text.find('\\') == std::string::npos && text.find("\"\"\"") == std::string::npos &&
-               !text.ends_with('"');
-  for (const char c : text) plain &= static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t';
-  if (plain) {
-    const std::string escaped = repr(function.docstring);
-    plain =
-        escaped.find("\\u") == std::string::npos && escaped.find("\\x") == std::string::npos && escaped.find("\\U") == std::string::npos;
-  }
-  if (plain) {
-    out_ += "\"\"\"" + text + "\"\"\"";
-    line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  } else {
-    out_ += repr(function.docstring);
-  }
+  const std::string escaped = repr(function.docstring), text = triple_quoted(utf8(function.docstring), escaped);
+  out_ += text.empty() ? escaped : text;
+  line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   end_line();
 }
 
@@ -141,12 +130,12 @@ void Printer::annotation(const Expr* e) {
 
 void Printer::parameters(const Function& f, bool annotated) {
   bool first = true;
-  const auto comma = [&] {
-    if (!first) out_ += ", ";
+  const auto next = [&] {
+    if (!first) comma();
     first = false;
   };
   const auto one = [&](const Parameter& parameter, const char* stars) {
-    comma();
+    next();
     if (annotated && parameter.annotation != nullptr) {
       place(leftmost(parameter.annotation));
     } else if (parameter.default_value != nullptr) {
@@ -171,14 +160,14 @@ void Printer::parameters(const Function& f, bool annotated) {
   for (size_t i = 0; i < f.positional.size(); ++i) {
     one(f.positional[i], "");
     if (static_cast<int>(i) + 1 == f.posonly) {
-      comma();
+      next();
       out_ += '/';
     }
   }
   if (f.has_star) {
     one(f.star, "*");
   } else if (!f.keyword_only.empty()) {
-    comma();
+    next();
     out_ += '*';
   }
   for (const Parameter& parameter : f.keyword_only) one(parameter, "");
@@ -190,7 +179,7 @@ void Printer::type_parameters(const Function& f) {
   open('[');
   for (size_t i = 0; i < f.type_parameters.size(); ++i) {
     const TypeParameter& parameter = f.type_parameters[i];
-    if (i > 0) out_ += ", ";
+    if (i > 0) comma();
     out_ += std::string(parameter.stars, '*') + unmangled(parameter.name);
     if (parameter.bound != nullptr) {
       out_ += ": ";
@@ -251,7 +240,7 @@ void Printer::class_definition(const Stmt* stmt) {
   if (!stmt->targets.empty()) {
     open('(');
     for (size_t i = 0; i < stmt->targets.size(); ++i) {
-      if (i > 0) out_ += ", ";
+      if (i > 0) comma();
       const Expr* base = stmt->targets[i];
       if (base->kind == ExprKind::kStarred) {
         out_ += '*';
@@ -347,7 +336,7 @@ void Printer::with_statement(const Stmt* stmt) {
   for (;;) {
     mark(stmt->at);
     for (const WithItem& item : stmt->withs) {
-      if (!first) out_ += ", ";
+      if (!first) comma();
       first = false;
       expr(item.context, kPrecTest);
       if (item.target != nullptr) {
@@ -375,7 +364,7 @@ void Printer::with_statement(const Stmt* stmt) {
 
 void Printer::import_names(const std::vector<Alias>& names, bool dotted) {
   for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) out_ += ", ";
+    if (i > 0) comma();
     out_ += dotted || names[i].name == "*" ? names[i].name : identifier(names[i].name);
     if (!names[i].as.empty()) out_ += " as " + unmangled(names[i].as);
   }
@@ -512,7 +501,7 @@ void Printer::statement(const Stmt* stmt) {
     case StmtKind::kNonlocal:
       out_ += stmt->kind == StmtKind::kGlobal ? "global " : "nonlocal ";
       for (size_t i = 0; i < stmt->names.size(); ++i) {
-        if (i > 0) out_ += ", ";
+        if (i > 0) comma();
         out_ += unmangled(stmt->names[i].name);
       }
       break;
@@ -520,7 +509,7 @@ void Printer::statement(const Stmt* stmt) {
       out_ += "assert ";
       whole(stmt->value, kPrecTest);
       if (stmt->cause != nullptr) {
-        out_ += ", ";
+        comma();
         whole(stmt->cause, kPrecTest);
       }
       break;

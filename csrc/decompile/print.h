@@ -1,6 +1,7 @@
 // From syntax trees to source text with no more parentheses than Python needs, and the map from its lines back to bytecode. Knows
 // nothing of bytecode but where a node came from.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -42,12 +43,18 @@ class Printer {
   Decompiled take();
   static const bytecode::Instruction* leftmost(const Expr* expr);
 
+  struct Joint {  // where a line may be broken
+    enum Kind : uint8_t { kOpen, kComma, kClose } kind;
+    size_t at;  // in the text: the bracket, or the comma
+  };
+
  private:
   struct Mark {
     int line;
     const Function* function;
     int32_t offset;
     int original;
+    size_t at;  // in the text
   };
 
   // print.cpp
@@ -85,13 +92,22 @@ class Printer {
   bool stands_behind(const Stmts& stmts, const Function* function) const;
   bool stands_beside(const Stmt* before, const Stmt* stmt) const;
   void open(char bracket) {
+    joints_.push_back({Joint::kOpen, out_.size()});
     out_ += bracket;
     ++brackets_;
   }
+  void comma() {
+    joints_.push_back({Joint::kComma, out_.size()});
+    out_ += ", ";
+  }
   void close(char bracket) {
+    joints_.push_back({Joint::kClose, out_.size()});
     out_ += bracket;
     --brackets_;
   }
+
+  // wrap.cpp
+  void wrap_line();
 
   // print_expr.cpp
   void expr(const Expr* expr, int least);
@@ -108,6 +124,7 @@ class Printer {
   void clauses(const Expr* expr);
   void boolean(const Expr* expr);
   void constant(PyObject* object, int least);
+  bool several_lines(const Expr* expr);
   int constant_precedence(PyObject* object) const;
   void joined(const Expr* expr);
   static bool is_percent_format(const Expr* expr);
@@ -116,6 +133,7 @@ class Printer {
   void percent_format(const Expr* expr);
   bool joined_pieces(const Expr* expr, const std::string& quote, bool spec, std::string* out, bool* clash);
   std::string text_of(const Expr* expr, int least);
+  static std::string triple_quoted(const std::string& text, const std::string& escaped);
   std::string repr(PyObject* object);
   std::string bound(PyObject* object);
   std::string identifier(const std::string& name);
@@ -124,10 +142,12 @@ class Printer {
   int version_;
   bool layout_;
   const std::set<Choice>* turned_;
-  int original_ = 0;      // the original's line that printing has come to; 0: none yet in this statement
-  int brackets_ = 0;      // that are open
-  size_t statement_ = 0;  // where the statement begins in `out_`
-  bool inline_ = false;   // the statement stands behind another or its header
+  int original_ = 0;           // the original's line that printing has come to; 0: none yet in this statement
+  int brackets_ = 0;           // that are open
+  size_t statement_ = 0;       // where the statement begins in `out_`
+  std::vector<Joint> joints_;  // of the statement
+  bool in_text_ = false;       // inside of an f-string
+  bool inline_ = false;        // the statement stands behind another or its header
   std::string out_;
   int line_ = 1;
   int indent_ = 0;

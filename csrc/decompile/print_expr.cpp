@@ -81,6 +81,34 @@ std::string Printer::unmangled(const std::string& name) {
   return identifier(name);
 }
 
+// A text as people write it over several lines, empty where something in it would have to be escaped. `escaped`: what repr() gives.
+std::string Printer::triple_quoted(const std::string& text, const std::string& escaped) {
+  if (text.empty() || text.ends_with('"') || text.find('\\') != std::string::npos || text.find("\"\"\"") != std::string::npos) return "";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') return "";
+  }
+  for (const char* escape : {"\\u", "\\x", "\\U"}) {
+    if (escaped.find(escape) != std::string::npos) return "";
+  }
+  return "\"\"\"" + text + "\"\"\"";
+}
+
+// A text that stood on several lines, as many as it has: from 3.11 on positions tell.
+bool Printer::several_lines(const Expr* e) {
+  if (version_ < 311 || in_text_ || e->at == nullptr || !PyUnicode_CheckExact(e->object)) return false;
+  const bytecode::Position& p = e->at->position;
+  if (p.line <= 0 || p.end_line <= p.line) return false;
+  const std::string text = utf8(e->object);
+  const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  if (lines != p.end_line - p.line) return false;
+  const std::string quoted = triple_quoted(text, repr(e->object));
+  if (quoted.empty()) return false;
+  out_ += quoted;
+  line_ += lines;
+  if (layout_) original_ = std::max(original_, p.end_line);
+  return true;
+}
+
 int Printer::constant_precedence(PyObject* object) const {
   if (PyLong_CheckExact(object)) {
     int overflow = 0;
@@ -108,7 +136,7 @@ void Printer::constant(PyObject* object, int least) {
     const bool bare = least <= kPrecTuple && size > 0;
     if (!bare) open('(');
     for (Py_ssize_t i = 0; i < size; ++i) {
-      if (i > 0) out_ += ", ";
+      if (i > 0) comma();
       constant(PyTuple_GET_ITEM(object, i), kPrecTest);
     }
     if (size == 1) out_ += ',';
@@ -164,7 +192,7 @@ void Printer::constant(PyObject* object, int least) {
     } else {
       open('{');
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
-        if (i > 0) out_ += ", ";
+        if (i > 0) comma();
         // Kept alive by the frozenset.
         constant(PyList_GET_ITEM(list.get(), i), kPrecTest);
       }
@@ -233,7 +261,7 @@ void Printer::expr(const Expr* e, int least) {
   place(leftmost(e));
   if (e->kind == ExprKind::kConst) {
     mark(e->at);
-    constant(e->object, least);
+    if (!several_lines(e)) constant(e->object, least);
   } else if (e->kind == ExprKind::kTuple) {
     mark(e->at);
     tuple(e->items, least <= kPrecTuple);
@@ -249,7 +277,7 @@ void Printer::expr(const Expr* e, int least) {
 
 void Printer::items(const Exprs& list, size_t from, int least) {
   for (size_t i = from; i < list.size(); ++i) {
-    if (i > from) out_ += ", ";
+    if (i > from) comma();
     expr(list[i], least);
   }
 }
@@ -372,7 +400,7 @@ void Printer::expr_inner(const Expr* e) {
     case ExprKind::kList:
       open('[');
       for (size_t i = 0; i < e->items.size(); ++i) {
-        if (i > 0) out_ += ", ";
+        if (i > 0) comma();
         expr(e->items[i], e->items[i]->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
       }
       close(']');
@@ -386,7 +414,7 @@ void Printer::expr_inner(const Expr* e) {
     case ExprKind::kDict:
       open('{');
       for (size_t i = 0; i + 1 < e->items.size(); i += 2) {
-        if (i > 0) out_ += ", ";
+        if (i > 0) comma();
         if (e->items[i] == nullptr) {
           place(leftmost(e->items[i + 1]));
           out_ += "**";
@@ -447,7 +475,7 @@ void Printer::subscript(const Expr* index) {
     }
     if (!bare) open('(');
     for (size_t i = 0; i < index->items.size(); ++i) {
-      if (i > 0) out_ += ", ";
+      if (i > 0) comma();
       subscript_item(index->items[i]);
     }
     if (index->items.size() == 1) out_ += ',';
@@ -483,7 +511,7 @@ void Printer::call(const Expr* e) {
     clauses(e->items[1]);
   } else {
     for (size_t i = 1; i < e->items.size(); ++i) {
-      if (i > 1) out_ += ", ";
+      if (i > 1) comma();
       const Expr* arg = e->items[i];
       if (arg->kind == ExprKind::kStarred) {
         place(leftmost(arg));
@@ -512,6 +540,9 @@ void Printer::lambda(const Expr* e) {
 }
 
 void Printer::clauses(const Expr* e) {
+  const Function* outer = function_;
+  const Function* own = e->function != nullptr ? e->function : outer;  // from 3.12 on it may have no code object of its own
+  function_ = own;
   if (e->op == static_cast<uint8_t>(CompKind::kDict)) {
     if (e->items.size() != 2) no_form("a comprehension without an element");
     expr(e->items[0], kPrecTest);
@@ -521,31 +552,38 @@ void Printer::clauses(const Expr* e) {
     if (e->items.size() != 1) no_form("a comprehension without an element");
     expr(e->items[0], e->items[0]->kind == ExprKind::kNamed ? kPrecNamed : kPrecTest);
   }
+  bool first = true;
   for (const Clause& clause : e->clauses) {
     out_ += clause.is_async ? " async for " : " for ";
     expr(clause.target, kPrecTuple);
     out_ += " in ";
+    // The first iterable is evaluated outside.
+    function_ = first ? outer : own;
     expr(clause.iterable, kPrecOr);
+    function_ = own;
+    first = false;
     for (const Expr* condition : clause.conditions) {
       out_ += " if ";
       expr(condition, kPrecOr);
     }
   }
+  function_ = outer;
 }
 
 void Printer::comprehension(const Expr* e) {
   const auto kind = static_cast<CompKind>(e->op);
-  const Function* outer = function_;
   open(kind == CompKind::kList ? '[' : kind == CompKind::kGenerator ? '(' : '{');
   clauses(e);
   close(kind == CompKind::kList ? ']' : kind == CompKind::kGenerator ? ')' : '}');
-  function_ = outer;
 }
 
 std::string Printer::text_of(const Expr* e, int least) {
   // Up to 3.11 the expressions of an f-string stand on one line.
   std::string saved;
   std::swap(saved, out_);
+  const size_t marks = marks_.size(), joints = joints_.size();
+  const bool around = in_text_;
+  in_text_ = true;
   const bool layout = layout_;
   layout_ = layout && version_ >= 312;
   ++brackets_;
@@ -553,6 +591,9 @@ std::string Printer::text_of(const Expr* e, int least) {
   --brackets_;
   layout_ = layout;
   std::swap(saved, out_);
+  for (size_t i = marks; i < marks_.size(); ++i) marks_[i].at = out_.size();
+  joints_.resize(joints);
+  in_text_ = around;
   return saved;
 }
 

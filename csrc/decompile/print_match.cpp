@@ -42,13 +42,13 @@ void Printer::pattern_value(const Expr* value) {
 void Printer::mapping_pattern(const Pattern* p) {
   open('{');
   for (size_t i = 0; i < p->items.size(); ++i) {
-    if (i > 0) out_ += ", ";
+    if (i > 0) comma();
     pattern_value(p->keys[i]);
     out_ += ": ";
     pattern(p->items[i], kAsPattern);
   }
   if (p->has_rest) {
-    if (!p->items.empty()) out_ += ", ";
+    if (!p->items.empty()) comma();
     out_ += "**" + unmangled(p->name);
   }
   close('}');
@@ -59,7 +59,7 @@ void Printer::class_pattern(const Pattern* p) {
   open('(');
   const size_t positional = p->items.size() - p->keywords.size();
   for (size_t i = 0; i < p->items.size(); ++i) {
-    if (i > 0) out_ += ", ";
+    if (i > 0) comma();
     if (i >= positional) out_ += p->keywords[i - positional] + "=";
     pattern(p->items[i], kAsPattern);
   }
@@ -90,7 +90,7 @@ void Printer::pattern(const Pattern* p, int least) {
     case PatternKind::kSequence:
       open('[');
       for (size_t i = 0; i < p->items.size(); ++i) {
-        if (i > 0) out_ += ", ";
+        if (i > 0) comma();
         pattern(p->items[i], kAsPattern);
       }
       close(']');

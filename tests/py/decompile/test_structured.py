@@ -273,7 +273,7 @@ def structured(code, **options):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_source_comes_back(name):
-    written = textwrap.dedent(SOURCES[name]).strip() + "\n"
+    written = textwrap.dedent(SOURCES[name]).strip().replace("'text'", '"""text"""') + "\n"
     if name == "docstring":
         written = 'def f():\n    """First.\n\n    Second.\n    """\n    return 1\n'
     source, _, bindings = structured(function_of(SOURCES[name]))
@@ -282,7 +282,7 @@ def test_source_comes_back(name):
 
 
 def test_modules_keep_what_their_bodies_say():
-    written = "'text'\nimport a\nx: int = 1\nfor i in a:\n    x += i\nif x:\n    print(x)\n"
+    written = '"""text"""\nimport a\nx: int = 1\nfor i in a:\n    x += i\nif x:\n    print(x)\n'
     source, _, _ = structured(compile(written, "nowhere.py", "exec"))
     assert source == written
 
@@ -316,6 +316,53 @@ def test_each_line_knows_where_it_came_from():
     assert all(qualname == "f" for _, qualname, _, _ in line_map)
     every = [offset for _, _, offsets, _ in line_map for offset in offsets]
     assert every == sorted(set(every)) and every[-1] < len(code.co_code)
+
+
+LONG = """
+def f(a):
+    return collections.namedtuple(
+        rename_everything_in_this_call='tis-620',
+        default_values=(a.first, a.second),
+        one_module_name=a.b[a.index],
+        x=lambda c: f'{c!r}, {a.b(c, 1)}'
+    )
+def g(a):
+    a.some_attribute_with_a_long_name = call_with_a_rather_long_name(
+        a.another_attribute, 'a text', a[1]
+    )
+def h(a):
+    return [
+        an_element_with_a_long_name.converted(x)
+        for x in a.iterable_with_a_long_name
+        if x.passes_the_test
+    ]
+"""
+
+
+def test_long_lines_are_broken_where_brackets_and_commas_stand():
+    written = LONG.replace("\n        for x", " for x").replace("\n        if x", " if x")
+    for code in (const for const in compile(LONG, "nowhere.py", "exec").co_consts if isinstance(const, types.CodeType)):
+        source, line_map, _ = structured(code)
+        assert source in written
+        offsets = {line: offsets for line, qualname, offsets, _ in line_map if qualname == code.co_name}
+        # Each line has the offsets of what stands on it, and none stands on two.
+        assert set(offsets) >= {2, 3}
+        every = [offset for each in offsets.values() for offset in each]
+        assert len(every) == len(set(every))
+        if code.co_name == "g":
+            attributes = {each.offset: code.co_names[each.arg] for each in bytecode.decode(code).instructions if each.op == "LOAD_ATTR"}
+            assert [attributes[offset] for offset in offsets[3] if offset in attributes] == ["another_attribute"]
+
+
+def test_texts_that_stood_on_several_lines_do_again():
+    written = 'def f(a):\n    a = g("""one\n  \'two\'\n""", a)\n    return """\n""" % a\n'
+    code = function_of(written)
+    source, line_map, _ = structured(code)
+    assert source == written
+    assert {line: originals for line, _, _, originals in line_map}[5] == (5,)
+    assert structured(code, line_layout=True)[0] == written
+    # What one line says remains on it.
+    assert structured(function_of("def f():\n    return 'a\\nb'\n"))[0] == "def f():\n    return 'a\\nb'\n"
 
 
 def test_constants_without_a_literal_are_bound():
