@@ -1,6 +1,7 @@
 // Names and literals of the block form. Knows nothing of instructions.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 #include "bytecode/neutral_code.h"
@@ -98,7 +99,13 @@ std::string Shared::literal(PyObject* value, int depth) {
   }
   if (PyFloat_CheckExact(value)) {
     const double number = PyFloat_AS_DOUBLE(value);
-    if (std::isnan(number)) return std::signbit(number) ? "-" + helper("nan") : helper("nan");
+    if (std::isnan(number)) {
+      for (const auto& [known, name] : {std::pair{Py_NAN, "nan"}, std::pair{-Py_NAN, "negative_nan"}}) {
+        const double bits = known;
+        if (std::memcmp(&bits, &number, sizeof number) == 0) return helper(name);
+      }
+      return bind("const", value, false);
+    }
     if (std::isinf(number)) return number > 0 ? "1e999" : "-1e999";
     return checked_utf8(PyObject_Repr(value));
   }

@@ -72,6 +72,7 @@ Side::Step Side::attribute(State& state, const std::string& wanted, bool method,
   if (original_ != nullptr) {
     if (term.kind == TermKind::kSupport) {
       if (wanted == "nan") return done(terms_.own_constant(py::Ref::steal(PyFloat_FromDouble(Py_NAN))));
+      if (wanted == "negative_nan") return done(terms_.own_constant(py::Ref::steal(PyFloat_FromDouble(-Py_NAN))));
       return done(terms_.named(TermKind::kHelper, wanted));
     }
     if (term.kind == TermKind::kHelper && term.text == "builtins") return done(terms_.named(TermKind::kHelper, "builtins." + wanted));

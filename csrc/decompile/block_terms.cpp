@@ -2,12 +2,38 @@
 #include "decompile/block_terms.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "bytecode/neutral_code.h"
 #include "decompile/constants.h"
 
 namespace pellucid::decompile::block {
+namespace {
+
+// The same for what same_constant says is the same. From Python 3.10 on a NaN's own is its address.
+Py_hash_t hash_of(PyObject* object) {
+  if (bytecode::is_code(object)) return 0;
+  if (PyFloat_CheckExact(object) && std::isnan(PyFloat_AS_DOUBLE(object))) return 0;
+  if (PyComplex_CheckExact(object)) {
+    const Py_complex value = PyComplex_AsCComplex(object);
+    if (std::isnan(value.real) || std::isnan(value.imag)) return 0;
+  }
+  if (PyFrozenSet_CheckExact(object)) return static_cast<Py_hash_t>(PySet_GET_SIZE(object));
+  if (PyTuple_CheckExact(object)) {
+    Py_uhash_t hash = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+      hash = hash * 1000003 + static_cast<Py_uhash_t>(hash_of(PyTuple_GET_ITEM(object, i)));
+    }
+    return static_cast<Py_hash_t>(hash);
+  }
+  const Py_hash_t hash = PyObject_Hash(object);
+  if (hash != -1) return hash;
+  PyErr_Clear();
+  return 0;
+}
+
+}  // namespace
 
 int Terms::add(Term term) {
   Key key{term.kind, term.number, term.truth, term.object, term.text, term.parts};
@@ -17,15 +43,7 @@ int Terms::add(Term term) {
 }
 
 int Terms::constant(PyObject* object) {
-  Py_hash_t hash = 0;
-  if (!bytecode::is_code(object)) {
-    hash = PyObject_Hash(object);
-    if (hash == -1) {
-      PyErr_Clear();
-      hash = 0;
-    }
-  }
-  std::vector<int>& bucket = constants_[{Py_TYPE(object), hash}];
+  std::vector<int>& bucket = constants_[{Py_TYPE(object), hash_of(object)}];
   for (const int known : bucket) {
     if (same_constant(terms_[static_cast<size_t>(known)].object, object)) return known;
   }

@@ -150,7 +150,9 @@ void Printer::constant(PyObject* object, int least) {
     if (std::isinf(value)) {
       out_ += value > 0 ? "1e309" : "-1e309";
     } else if (std::isnan(value)) {
-      out_ += "1e309 * 0";
+      // Which sign the product has is the machine's choice.
+      const volatile double infinite = HUGE_VAL;
+      out_ += std::signbit(infinite * 0) == std::signbit(value) ? "1e309 * 0" : "-(1e309 * 0)";
     } else {
       out_ += repr(object);
     }

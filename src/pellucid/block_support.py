@@ -25,6 +25,7 @@ setattr = builtins.setattr
 delattr = builtins.delattr
 complex = builtins.complex
 nan = float("nan")
+negative_nan = -nan
 CellType = types.CellType
 slice = builtins.slice
 tuple = builtins.tuple

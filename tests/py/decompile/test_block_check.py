@@ -275,6 +275,16 @@ def test_another_signature(compiler):
         assert "not proven" in fault(compiler, code, source.replace("def f(a, b)", "def f({})".format(signature)), bindings)
 
 
+def test_every_nan_is_its_own(compiler):
+    """The sign of a NaN shows in texts that are made of its bits; folding `inf * 0` gives a negative one on most machines."""
+    code = compiled(compiler, "def f(g):\n    g(1e300 * 1e300 * 0, -(1e300 * 1e300 * 0), (1, -(1e300 * 1e300 * 0)))")
+    source, bindings = blocks(code)
+    assert fault(compiler, code, source, bindings) == ""
+    changed = source.replace("negative_nan", "nan")
+    assert changed != source
+    assert "not proven" in fault(compiler, code, changed, bindings)
+
+
 def test_class_bodies_whose_class_has_type_parameters(compiler):
     """Of them alone `.type_params`, which is no name of Python, is a free variable; the source has another name for it."""
     if compiler.version < 312:
