@@ -128,9 +128,24 @@ void merge_loop_tests(Flow& flow, const std::vector<int>& row_of) {
   }
 }
 
-using Places = std::set<std::tuple<int, int, int>>;
+using Place = std::tuple<int, int, int>;
 
-std::tuple<int, int, int> place_of(const Instruction& in) { return {in.position.line, in.position.column, in.position.end_column}; }
+Place place_of(const Instruction& in) { return {in.position.line, in.position.column, in.position.end_column}; }
+
+class Places {
+ public:
+  void add(const Instruction& in) { places_.push_back(place_of(in)); }
+  // Once one was asked for, none may be added.
+  bool has(const Instruction& in) {
+    if (!sorted_) std::sort(places_.begin(), places_.end());
+    sorted_ = true;
+    return std::binary_search(places_.begin(), places_.end(), place_of(in));
+  }
+
+ private:
+  std::vector<Place> places_;
+  bool sorted_ = false;
+};
 
 // Whether what ends a handler has the place of a `pass` in it, which is as wide as `None`: with `return ` in front, that would stand
 // further to the right.
@@ -148,7 +163,7 @@ bool at_pass(const Flow& flow, int start) {
 
 // Where `return` leaves a with statement, a finally block or a handler its own place is kept by an instruction before the copy of what ends
 // these: one without effect, or the end of the handler. `taken`: places of other instructions.
-bool behind_return(const Flow& flow, int start, const Places& taken) {
+bool behind_return(const Flow& flow, int start, Places& taken) {
   const auto calls_exit = [&](int i) {
     return i + 1 < static_cast<int>(flow.ins.size()) && flow.ins[at(i)].op == Op::CALL && flow.ins[at(i)].arg == 2 &&
            flow.ins[at(i + 1)].op == Op::POP_TOP;
@@ -173,7 +188,7 @@ bool behind_return(const Flow& flow, int start, const Places& taken) {
     if ((in.op != Op::NOP || flow.hidden[at(i)] != 0) && in.op != Op::POP_EXCEPT) continue;
     const bytecode::Position& p = in.position;
     const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
-    if (taken.count(place_of(in)) != 0) continue;
+    if (taken.has(in)) continue;
     if (width == 6 || width == 11 || (width == 4 && copied && in.op == Op::POP_EXCEPT && !at_pass(flow, i + 1))) return true;
   }
   return false;
@@ -227,7 +242,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       case Op::DELETE_GLOBAL:
         break;
       default:
-        taken.insert(place_of(in));
+        taken.add(in);
     }
   }
   for (int i = n; i-- > 0;) {
@@ -249,8 +264,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       // `return`, or the None of `return None`. A `pass` is as wide, but stands where statements do.
       const bool indented = in.op == Op::RETURN_CONST && p.column % 4 == 0;
-      const bool own_place =
-          (width == 6 || (width == 4 && !indented && !never_a_value && !at_pass(flow, i))) && taken.count(place_of(in)) == 0;
+      const bool own_place = (width == 6 || (width == 4 && !indented && !never_a_value && !at_pass(flow, i))) && !taken.has(in);
       if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);
@@ -314,7 +328,7 @@ void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::ve
   for (int i = static_cast<int>(flow.ins.size()); i-- > 0;) {
     if (i == flow.end || (flow.ins[at(i)].op == Op::JUMP_ABSOLUTE && flow.ins[at(i)].target == flow.end)) tails.push_back(i);
   }
-  std::set<std::tuple<int, int, int>> withs;  // places of with statements, and so of all that ends them
+  std::set<Place> withs;  // places of with statements, and so of all that ends them
   for (const Instruction& in : flow.ins) {
     if (in.op == Op::BEFORE_WITH || in.op == Op::BEFORE_ASYNC_WITH) withs.insert(place_of(in));
   }

@@ -2,7 +2,6 @@
 // one step, pairs of variables as two instructions, loops with one header. Knows nothing of blocks and merges no copies.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "decompile/canonical.h"
 #include "decompile/flow.h"
@@ -255,7 +254,7 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
     }
   }
   // A loop that begins with instructions without effect may be entered again at any of them; it has one header.
-  std::set<int> back, loops;
+  std::vector<uint8_t> back(n), loops(n);
   size_t cold = n;  // from 3.12 on handlers stand behind everything else and jump back to where their statement ends, too
   for (const bytecode::ExceptionRow& row : code.rows) {
     if (code.version >= 312 && code.instructions[at(row.target)].op == Op::PUSH_EXC_INFO) cold = std::min(cold, at(row.target));
@@ -263,8 +262,8 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
   for (size_t i = 0; i < n; ++i) {
     const int target = flow.ins[i].target;
     if (target < 0 || target > static_cast<int>(i)) continue;
-    back.insert(target);
-    if (i < cold || at(target) >= cold) loops.insert(target);
+    back[at(target)] = 1;
+    if (i < cold || at(target) >= cold) loops[at(target)] = 1;
   }
   for (size_t i = 0; i < n; ++i) {
     int& target = flow.ins[i].target;
@@ -272,10 +271,9 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
     int first = target, last = target;
     while (at(last) + 1 < n && flow.ins[at(last)].op == Op::NOP) ++last;
     for (int k = target; k > 0 && flow.ins[at(k - 1)].op == Op::NOP; --k) {
-      if (back.count(k - 1) != 0) first = k - 1;
+      if (back[at(k - 1)] != 0) first = k - 1;
     }
-    const auto loop = loops.lower_bound(first);
-    if (loop != loops.end() && *loop <= last) target = first;
+    if (std::find(loops.begin() + first, loops.begin() + last + 1, 1) != loops.begin() + last + 1) target = first;
   }
   // Rows that only guard the waiting of an async for are not a try statement.
   for (size_t i = 0; i < n; ++i) {

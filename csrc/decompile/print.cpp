@@ -573,19 +573,27 @@ Decompiled Printer::take() {
   result.source = std::move(out_);
   result.structured = true;
   result.bindings = std::move(bindings_);
-  std::map<std::pair<int, const Function*>, std::pair<std::set<int32_t>, std::set<int>>> lines;
-  for (const Mark& mark : marks_) {
-    auto& [offsets, originals] = lines[{mark.line, mark.function}];
-    offsets.insert(mark.offset);
-    if (mark.original > 0) originals.insert(mark.original);
-  }
-  for (const auto& [key, value] : lines) {
-    LineEntry entry;
-    entry.line = key.first;
-    if (key.second != nullptr) entry.qualname = key.second->qualname;
-    entry.offsets.assign(value.first.begin(), value.first.end());
-    entry.lines.assign(value.second.begin(), value.second.end());
-    result.line_map.push_back(std::move(entry));
+  // Lines in their order, and on each the functions in the order in which they come.
+  std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) { return a.line < b.line; });
+  const auto settle = [](auto& values) {
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  };
+  for (size_t begin = 0, end; begin < marks_.size(); begin = end) {
+    std::vector<std::pair<const Function*, LineEntry>> functions;
+    for (end = begin; end < marks_.size() && marks_[end].line == marks_[begin].line; ++end) {
+      const Mark& mark = marks_[end];
+      auto found = std::find_if(functions.begin(), functions.end(), [&](const auto& each) { return each.first == mark.function; });
+      if (found == functions.end()) found = functions.emplace(functions.end(), mark.function, LineEntry{mark.line, "", {}, {}});
+      found->second.offsets.push_back(mark.offset);
+      if (mark.original > 0) found->second.lines.push_back(mark.original);
+    }
+    for (auto& [function, entry] : functions) {
+      if (function != nullptr) entry.qualname = function->qualname;
+      settle(entry.offsets);
+      settle(entry.lines);
+      result.line_map.push_back(std::move(entry));
+    }
   }
   return result;
 }

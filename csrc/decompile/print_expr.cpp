@@ -55,6 +55,12 @@ std::string Printer::bound(PyObject* object) {
 }
 
 std::string Printer::identifier(const std::string& name) {
+  const auto is_letter = [](unsigned char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_plain = [&](unsigned char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+  if (!name.empty() && is_letter(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), is_plain) &&
+      keywords().count(name) == 0) {
+    return name;
+  }
   const auto found = renamed_.find(name);
   if (found != renamed_.end()) return found->second;
   const py::Ref text = py::Ref::steal(PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogatepass"));
