@@ -19,8 +19,15 @@ const bytecode::Position* place_of(const Expr* expr) {
   return nullptr;
 }
 
-// Where a statement begins, by what its first token's place says; -1: that is not known.
-int column_of(const Stmt* stmt) {
+// Whether the second of two conditions stood behind an `elif` of the first one's `if`.
+bool is_elif(const Stmt* first, const Stmt* second) {
+  const bytecode::Position *p = place_of(first->value), *q = place_of(second->value);
+  return p != nullptr && q != nullptr && p->line < q->line && q->column == p->column + 2;
+}
+
+}  // namespace
+
+int beginning_of(const Stmt* stmt) {
   const auto behind = [](const Expr* expr, int keyword) {
     const bytecode::Position* p = place_of(expr);
     return p != nullptr ? p->column - keyword : -1;
@@ -48,16 +55,12 @@ int column_of(const Stmt* stmt) {
   }
 }
 
-// Whether the second of two conditions stood behind an `elif` of the first one's `if`.
-bool is_elif(const Stmt* first, const Stmt* second) {
-  const bytecode::Position *p = place_of(first->value), *q = place_of(second->value);
-  return p != nullptr && q != nullptr && p->line < q->line && q->column == p->column + 2;
-}
+namespace {
 
 // Gives a branch whose every arm leaves what its columns say is its own of the statements behind it.
 void take_what_follows(Stmt* stmt, Stmts& body, size_t behind) {
   Stmt* last = stmt;  // the innermost `elif`
-  const int column = column_of(stmt);
+  const int column = beginning_of(stmt);
   if (column < 0) return;
   for (;;) {
     if (!always_leaves(last->body)) return;
@@ -72,7 +75,7 @@ void take_what_follows(Stmt* stmt, Stmts& body, size_t behind) {
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(behind));
   }
   size_t end = behind;
-  while (end < body.size() && column_of(body[end]) >= column + kIndent) ++end;
+  while (end < body.size() && beginning_of(body[end]) >= column + kIndent) ++end;
   if (end == behind) return;
   const auto from = body.begin() + static_cast<std::ptrdiff_t>(behind), to = body.begin() + static_cast<std::ptrdiff_t>(end);
   last->orelse.assign(from, to);
@@ -85,8 +88,8 @@ void place_branches(Stmts& body, bool behind_elif) {
   for (size_t i = 0; i < body.size(); ++i) {
     Stmt* stmt = body[i];
     if (stmt->kind == StmtKind::kIf) {
-      if (!behind_elif && !stmt->orelse.empty() && always_leaves(stmt->body) && column_of(stmt) >= 0 &&
-          column_of(stmt->orelse[0]) == column_of(stmt)) {
+      if (!behind_elif && !stmt->orelse.empty() && always_leaves(stmt->body) && beginning_of(stmt) >= 0 &&
+          beginning_of(stmt->orelse[0]) == beginning_of(stmt)) {
         body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1, stmt->orelse.begin(), stmt->orelse.end());  // it stood behind
         stmt->orelse.clear();
       }

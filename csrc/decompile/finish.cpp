@@ -96,6 +96,13 @@ bool keep_header(const Stmts& body, size_t index) {
   return true;
 }
 
+bool ends_with_pass(const Stmts& body) {
+  if (body.empty()) return false;
+  const Stmt* last = body.back();
+  if (last->kind == StmtKind::kIf) return ends_with_pass(last->orelse.empty() ? last->body : last->orelse);
+  return last->kind == StmtKind::kPass;
+}
+
 }  // namespace
 
 bool equal(const Expr* a, const Expr* b) {
@@ -168,6 +175,16 @@ bool Structurer::likely_pass(const Stmt* nop, const Stmt* next) const {
   }
 }
 
+// From 3.11 on what is left of a jump has the place of what comes before it.
+bool Structurer::has_place_of_another(const Instruction* nop) const { return code_.version >= 311 && flow_.taken.has(*nop); }
+
+// Whether the end of a function has the place of a `pass`.
+bool Structurer::is_last_pass(const Stmt* end) const {
+  const auto index = static_cast<int>(end->at - flow_.ins.data());
+  return code_.version >= 312 && flow_.end > 0 && index >= flow_.end && index <= flow_.end_last && spans(end->at, 4) &&
+         (end->at - 1)->op == Op::NOP && (end->at - 1)->position.line < end->at->position.line;
+}
+
 // Turns marks into what stands in the source, drops what does not. `tail`: nothing but the end of the code object follows.
 void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
   DepthGuard guard(session_);
@@ -184,15 +201,19 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
         out.push_back(stmt);
         continue;
       }
-      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn && !is_new_pass(stmt)) continue;
+      const bool pass = spans(stmt->at, 4) && !has_place_of_another(stmt->at);
+      if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kReturn && !(pass && is_last_pass(body[i + 1])) && !is_new_pass(stmt)) {
+        body[i + 1]->header = stmt->at;
+        continue;
+      }
       // The `True` of an endless loop.
       if (i + 1 < body.size() && body[i + 1]->kind == StmtKind::kWhile && body[i + 1]->value == nullptr) {
         body[i + 1]->header = stmt->at;
         continue;
       }
-      if (spans(stmt->at, 4) || is_old_pass(stmt, i + 1 < body.size() ? body[i + 1] : nullptr)) {
+      if (pass || is_old_pass(stmt, i + 1 < body.size() ? body[i + 1] : nullptr)) {
         stmt->kind = StmtKind::kPass;
-      } else if (spans(stmt->at, 3)) {
+      } else if (spans(stmt->at, 3) && !has_place_of_another(stmt->at)) {
         stmt->kind = StmtKind::kExpression;
         stmt->value = constant(Py_Ellipsis, *stmt->at);
       } else if (keep_header(body, i)) {
@@ -240,6 +261,12 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
       if (is_none(stmt->value)) {
         const auto index = static_cast<int>(stmt->at - flow_.ins.data());
         const bool implied = flow_.end >= 0 && index >= flow_.end && index <= flow_.end_last;
+        if (last && is_last_pass(stmt) && ends_with_pass(out)) {
+          stmt->kind = StmtKind::kPass;
+          stmt->value = nullptr;
+          out.push_back(stmt);
+          continue;
+        }
         if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 4)))) continue;
         if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
           if (last) continue;

@@ -29,7 +29,7 @@ class Builder {
     normalize(code_, flow_, &leaders_, &row_of_);
     if (code_.version != 310) join_returned_comparisons(flow_);
     if (code_.version == 310) merge_old_exits(code_, flow_, row_of_, depths_, leaders_, choices_);
-    merge_ends(code_, flow_, row_of_);
+    merge_ends(code_, flow_, row_of_, choices_);
     if (flow_.end >= 0) leaders_[at(flow_.end)] = 1;
     find_regions();
     for (int i = 0; i < size(); ++i) {

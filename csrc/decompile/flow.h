@@ -2,8 +2,10 @@
 // loops (SEND) and iteration over async iterators as single steps, exception rows as a tree of regions, dominators. Knows nothing of
 // expressions.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bytecode/code.h"
@@ -57,12 +59,30 @@ struct Block {
   int dead_back = -1;           // up to 3.9, header: the last block that would jump back to it and is never reached
 };
 
+class Places {  // of instructions: lines, first and last columns
+ public:
+  void add(const Instruction& in) { places_.push_back(of(in)); }
+  // Once one was asked for, none may be added.
+  bool has(const Instruction& in) const {
+    if (!sorted_) std::sort(places_.begin(), places_.end());
+    sorted_ = true;
+    return std::binary_search(places_.begin(), places_.end(), of(in));
+  }
+
+ private:
+  static std::tuple<int, int, int> of(const Instruction& in) { return {in.position.line, in.position.column, in.position.end_column}; }
+
+  mutable std::vector<std::tuple<int, int, int>> places_;
+  mutable bool sorted_ = false;
+};
+
 struct Flow {
   std::vector<Instruction> ins;
   std::vector<uint8_t> hidden;  // instructions that stand for nothing in the source
   std::vector<Block> blocks;
   std::vector<Region> regions;
   int end = -1, end_last = -1;        // the first and the last instruction of the end of the code without `return`
+  Places taken;                       // of instructions that are more than a jump or the end of something
   std::vector<int> block_of;          // by instruction
   std::vector<int> last_dominated;    // by block: the last one it dominates, in the order of the code
   std::vector<uint8_t> tested_below;  // by instruction: the start of a loop test that the compiler repeats at the end of the loop
@@ -90,7 +110,7 @@ bool same_position(const Instruction& a, const Instruction& b);
 
 // merge_copies.cpp,
 void merge_loop_tests(Flow& flow, const std::vector<int>& row_of);
-void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of);
+void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const CodeChoices& choices);
 void merge_before_end(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);
 void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths);

@@ -43,6 +43,12 @@ bool walk_alike(const Flow& flow, int a, int b, int limit) {
   std::set<std::pair<int, int>> seen;
   std::vector<std::pair<int, int>> pending{{a, b}};
   const int n = static_cast<int>(flow.ins.size());
+  // Where a jump leads from `i` on, without what is left of another one at its own place.
+  const auto led = [&](int i, const Instruction& jump) {
+    i = past_jumps(flow, i);
+    while (i < n && flow.ins[at(i)].op == Op::NOP && same_position(flow.ins[at(i)], jump)) i = past_jumps(flow, i + 1);
+    return i;
+  };
   while (!pending.empty()) {
     auto [x, y] = pending.back();
     pending.pop_back();
@@ -55,11 +61,11 @@ bool walk_alike(const Flow& flow, int a, int b, int limit) {
       if (!same_position(p, q)) return false;
       if (p.target >= 0) {
         if (p.op == q.op) {
-          pending.push_back({p.target, q.target});
+          pending.push_back({led(p.target, p), led(q.target, q)});
         } else if (p.op == opposite(q.op)) {
-          pending.push_back({p.target, y + 1});
+          pending.push_back({led(p.target, p), led(y + 1, q)});
           ++x;
-          y = q.target;
+          y = led(q.target, q);
           continue;
         } else {
           return false;
@@ -132,21 +138,6 @@ using Place = std::tuple<int, int, int>;
 
 Place place_of(const Instruction& in) { return {in.position.line, in.position.column, in.position.end_column}; }
 
-class Places {
- public:
-  void add(const Instruction& in) { places_.push_back(place_of(in)); }
-  // Once one was asked for, none may be added.
-  bool has(const Instruction& in) {
-    if (!sorted_) std::sort(places_.begin(), places_.end());
-    sorted_ = true;
-    return std::binary_search(places_.begin(), places_.end(), place_of(in));
-  }
-
- private:
-  std::vector<Place> places_;
-  bool sorted_ = false;
-};
-
 // Whether what ends a handler has the place of a `pass` in it, which is as wide as `None`: with `return ` in front, that would stand
 // further to the right.
 bool at_pass(const Flow& flow, int start) {
@@ -161,9 +152,20 @@ bool at_pass(const Flow& flow, int start) {
   return false;
 }
 
+// Whether a statement stands behind the test of its branch, on one line with it.
+bool behind_colon(const Flow& flow, int start) {
+  constexpr int kColon = 2;  // `: `
+  const bytecode::Position& p = flow.ins[at(start)].position;
+  for (int i = start - 1; i >= 0 && flow.ins[at(i)].position.line == p.line; --i) {
+    const Instruction& in = flow.ins[at(i)];
+    if (is_conditional(in.op) && in.position.end_line == p.line && in.position.end_column + kColon == p.column) return true;
+  }
+  return false;
+}
+
 // Where `return` leaves a with statement, a finally block or a handler its own place is kept by an instruction before the copy of what ends
 // these: one without effect, or the end of the handler. `taken`: places of other instructions.
-bool behind_return(const Flow& flow, int start, Places& taken) {
+bool behind_return(const Flow& flow, int start, const Places& taken) {
   const auto calls_exit = [&](int i) {
     return i + 1 < static_cast<int>(flow.ins.size()) && flow.ins[at(i)].op == Op::CALL && flow.ins[at(i)].arg == 2 &&
            flow.ins[at(i + 1)].op == Op::POP_TOP;
@@ -214,14 +216,14 @@ int added_to_class(const bytecode::Code& code, const Flow& flow, int last) {
 
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
-void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of) {
+void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const CodeChoices& choices) {
   constexpr int kNewLocals = 2, kAsyncGenerator = 0x200;
   const bool never_returns = (code.flags & kNewLocals) == 0;       // module and class bodies
   const bool never_a_value = (code.flags & kAsyncGenerator) != 0;  // `return None` is an error
   const int n = static_cast<int>(flow.ins.size());
   int end = -1;
   // Positions that something else has too: there the copy took over the position of what comes before it.
-  Places taken;
+  Places& taken = flow.taken;
   for (const Instruction& in : flow.ins) {
     switch (in.op) {
       case Op::LOAD_CONST:
@@ -263,8 +265,12 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const bytecode::Position& p = in.position;
       const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
       // `return`, or the None of `return None`. A `pass` is as wide, but stands where statements do.
-      const bool indented = in.op == Op::RETURN_CONST && p.column % 4 == 0;
-      const bool own_place = (width == 6 || (width == 4 && !indented && !never_a_value && !at_pass(flow, i))) && !taken.has(in);
+      const bool one = in.op == Op::RETURN_CONST;
+      bool own_place = (width == 6 || (width == 4 && !never_a_value)) && !taken.has(in);
+      if (own_place && width == 4) {
+        own_place = !(one && (p.column % 4 == 0 || behind_colon(flow, i))) && !at_pass(flow, i);
+        if (one) own_place = choices.decide(ChoiceKind::kReturn, i, own_place);
+      }
       if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);

@@ -353,6 +353,18 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
     while (first + 1 < flow_.blocks[at(s)].end && flow_.ins[at(first)].op == Op::NOP) ++first;  // the place of `break`
     return behind != lowest_behind.end() && behind->second < flow_.ins[at(first)].position.line;
   };
+  // From 3.12 on handlers stand behind everything else, and code of the loop may follow its last jump back; its column tells.
+  const auto stands_inside = [&](int s) {
+    const Block& b = flow_.blocks[at(s)];
+    if (code_.version < 312 || s < last || b.cold != head.cold || inner_column == INT32_MAX) return false;
+    if (flow_.end >= 0 && s == flow_.block_of[at(flow_.end)]) return false;
+    for (int p : b.preds) {  // where the test of a loop fails its else clause stands no less to the right
+      if (last_in(p)->position.line == flow_.ins[at(head.start)].position.line) return false;
+    }
+    if (is_exit(s)) return statement_column(s, true) >= inner_column;
+    const Instruction* asserts = b.jump >= 0 ? &flow_.ins[at(flow_.blocks[at(b.fall)].start)] : nullptr;
+    return asserts != nullptr && asserts->op == Op::LOAD_ASSERTION_ERROR && asserts->position.column >= inner_column;
+  };
   std::vector<int> exits;
   seen_.reset(flow_.blocks.size());
   pending = {header};
@@ -369,7 +381,7 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
       const Block& target = flow_.blocks[at(s)];
       const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
       if (inside_.has(s) || deeper || (target.handler && target.depth >= depth) ||
-          decide(ChoiceKind::kInside, &flow_.ins[at(target.start)], s > header && s <= last && !stands_behind(s))) {
+          decide(ChoiceKind::kInside, &flow_.ins[at(target.start)], (s > header && s <= last && !stands_behind(s)) || stands_inside(s))) {
         pending.push_back(s);
       } else {
         exits.push_back(s);
@@ -424,6 +436,9 @@ void Structurer::take_true(Stmt* loop) const {
     if (line >= 0 && p.line != line) break;
     column = line < 0 ? p.column : std::min(column, p.column);
     line = p.line;
+  }
+  if (loop->body.size() > 1) {
+    if (const int begins = beginning_of(loop->body[1]); begins >= 0) column = std::min(column, begins);
   }
   if (line < 0 || nop.line != nop.end_line || nop.column <= column) return;
   loop->header = loop->body[0]->at;

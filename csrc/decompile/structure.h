@@ -133,6 +133,7 @@ class Structurer {
   bool tuple_of(Expr* tuple, Exprs* out);
   void set_annotations(Function* function, Expr* annotations);
   void place_folded(Node& node, const Expr* tuple, Exprs& items);
+  void place_annotations(Node& node, const Expr* tuple, Function* function);
   void keyword_defaults(Function* function, const Expr* values);
   void pop_top(Node& node, const Instruction& in);
 
@@ -144,6 +145,8 @@ class Structurer {
   Expr* name(const std::string& text, const Instruction& in);
   Expr* constant(PyObject* object, const Instruction& in);
   Expr* combine(ExprKind kind, const Instruction& in, Exprs items);
+  Expr* left_over(Expr* value);
+  bool keeps_constants(const Instruction& in, const Exprs& items) const;
   void order_items(Expr* made);
   void order_joined(Expr* made);
   void push(Node& node, Expr* value) { node.stack.push_back(value); }
@@ -275,6 +278,7 @@ class Structurer {
   // try_else.cpp
   int named_by(const Instruction& in) const;
   size_t else_by_names(const Stmt* stmt, const Stmts& body, size_t behind);
+  size_t else_by_columns(const Stmt* stmt, const Stmts& body, size_t behind) const;
   void find_else_clauses(Stmts& body);
 
   // unreached.cpp
@@ -300,6 +304,8 @@ class Structurer {
   bool is_old_pass(const Stmt* nop, const Stmt* next) const;
   bool is_new_pass(const Stmt* nop) const;
   bool likely_pass(const Stmt* nop, const Stmt* next) const;
+  bool has_place_of_another(const Instruction* nop) const;
+  bool is_last_pass(const Stmt* end) const;
   Expr* lambda_result(const Stmts& body);
 
   size_t choose(size_t among);
@@ -342,7 +348,9 @@ class Structurer {
 };
 
 // For all who build trees.
-void place_branches(Stmts& body, bool behind_elif);  // else_columns.cpp
+void place_branches(Stmts& body, bool behind_elif);  // else_columns.cpp, as what follows
+// Where a statement begins, by what the place of its first token says; -1: that is not known.
+int beginning_of(const Stmt* stmt);
 bool equal(const Expr* a, const Expr* b);
 bool equal(const Stmts& a, size_t from, const Stmts& b);
 bool copied_with_tail(const Stmts& body, size_t index, const Stmts& final, Stmts* tail);
