@@ -89,6 +89,29 @@ void Structurer::place_folded(Node& node, const Expr* tuple, Exprs& items) {
   }
 }
 
+// As much for annotations: what is left of those on the line of the `def` itself is gone, of all others the place stays.
+void Structurer::place_annotations(Node& node, const Expr* tuple, Function* function) {
+  if (tuple->kind != ExprKind::kConst || code_.version < 311) return;
+  const bytecode::Position& whole = tuple->at->position;
+  std::vector<const Instruction*> places;
+  const Instruction* first = tuple->at;
+  while (first != flow_.ins.data() && first[-1].op == Op::NOP) {
+    const bytecode::Position& p = first[-1].position;
+    if (p.line < whole.line || p.end_line > whole.end_line) break;
+    --first;
+    if (p.line != whole.line || p.end_line != whole.end_line) places.push_back(first);
+  }
+  const size_t count = std::min(places.size(), function->annotations.size());
+  if (count == 0) return;
+  while (!node.stmts.empty() && node.stmts.back()->kind == StmtKind::kNop && node.stmts.back()->at >= first) node.stmts.pop_back();
+  for (size_t i = 0; i < count; ++i) {
+    Expr*& value = function->annotations[function->annotations.size() - 1 - i].second;
+    Expr* item = make(ExprKind::kConst, *places[i]);
+    item->object = value->object;
+    value = item;
+  }
+}
+
 void Structurer::make_function(Node& node, const Instruction& in) {
   if (code_.version < 311) pop_raw(node);  // the qualified name
   Expr* code = pop_raw(node);
@@ -119,7 +142,10 @@ void Structurer::make_function(Node& node, const Instruction& in) {
     place_folded(node, defaults, function->defaults);
   }
   if (keyword_values != nullptr && !handed_in(keyword_values)) keyword_defaults(function, keyword_values);
-  if (annotations != nullptr) set_annotations(function, annotations);
+  if (annotations != nullptr) {
+    set_annotations(function, annotations);
+    place_annotations(node, annotations, function);
+  }
   decompile_function(session_, *function, kind_of(function->code));
   if (kind_of(function->code) == CodeKind::kComprehension) take_declarations(*function);
   add_to_signature(*function);
@@ -422,7 +448,10 @@ bool Structurer::execute_calls(Node& node, const Instruction& in) {
         place_folded(node, value, function->function->defaults);
       }
       if (in.arg == 2 && !handed_in) keyword_defaults(function->function, value);
-      if (in.arg == 4) set_annotations(function->function, value);
+      if (in.arg == 4) {
+        set_annotations(function->function, value);
+        place_annotations(node, value, function->function);
+      }
       add_to_signature(*function->function);
       if (value->first < function->first) function->first = value->first;
       push(node, function);

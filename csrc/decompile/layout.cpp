@@ -75,8 +75,21 @@ const bytecode::Instruction* Printer::leftmost(const Expr* e) {
   return nullptr;
 }
 
+// Behind what ends a statement around it a `return` has that one's place; its own is what was left of it in front of that, if anything.
+const bytecode::Instruction* Printer::place_of_return(const Stmt* stmt) {
+  const bytecode::Instruction* value = stmt->value != nullptr ? leftmost(stmt->value) : nullptr;
+  const auto reaches = [&](const bytecode::Instruction* in) {
+    if (value == nullptr || in->position.end_line <= 0) return true;
+    return in->position.line <= value->position.line && in->position.end_line >= value->position.line;
+  };
+  if (stmt->header != nullptr && reaches(stmt->header)) return stmt->header;
+  return stmt->at == nullptr || reaches(stmt->at) ? stmt->at : value;
+}
+
 int Printer::first_line(const Stmt* stmt) {
   switch (stmt->kind) {
+    case StmtKind::kReturn:
+      return line_at(place_of_return(stmt));
     case StmtKind::kExpression:
     case StmtKind::kAssert:
     case StmtKind::kIf:
@@ -115,11 +128,11 @@ void Printer::place(const bytecode::Instruction* at) {
 
 // An expression that takes up a whole part of its statement may stand in parentheses where its lines are broken.
 void Printer::whole(const Expr* e, int least) {
-  const size_t begin = out_.size();
+  size_t begin = out_.size();
   expr(e, least);
+  if (begin > 0 && out_[begin - 1] == kBreak) --begin;  // the break in front of it belongs inside too
   const auto broken = std::find(out_.begin() + static_cast<std::ptrdiff_t>(begin), out_.end(), kBreak);
   if (broken == out_.end()) return;
-  // The break in front of it belongs inside too.
   std::replace(out_.begin() + static_cast<std::ptrdiff_t>(begin), out_.end(), kBreak, '\n');
   size_t at = begin;
   if (out_[begin - 1] != ' ' && out_[begin] != ' ') out_.insert(at++, 1, ' ');

@@ -210,6 +210,9 @@ void Printer::definition(const Stmt* stmt) {
   open('(');
   const Function* outer = function_;
   parameters(f, true);
+  for (const auto& [name, value] : f.annotations) {
+    if (name == "return") place(leftmost(value));
+  }
   close(')');
   for (const auto& [name, value] : f.annotations) {
     if (name == "return") {
@@ -426,7 +429,7 @@ void Printer::statement(const Stmt* stmt) {
       }
       break;
     case StmtKind::kReturn:
-      place(stmt->at);
+      place(place_of_return(stmt));
       out_ += "return";
       if (stmt->value != nullptr) {
         out_ += ' ';

@@ -86,6 +86,7 @@ class Printer {
 
   // layout.cpp
   static int first_line(const Stmt* stmt);
+  static const bytecode::Instruction* place_of_return(const Stmt* stmt);
   void place(const bytecode::Instruction* at);
   void whole(const Expr* expr, int least);
   void continue_lines();

@@ -61,6 +61,52 @@ PROGRAMS = {
              e) = a(a)
             return b
         """,
+    "a test and what follows it on one line": """
+        def f(a, b, c):
+            if a: pass
+            if a < b < c: pass
+        """,
+    "a value returned out of a with statement": """
+        def f(a, b):
+            with a(b):
+                return b.c(
+                    a,
+                    b)
+            with b:
+                return (
+                    a
+                    + b)
+        """,
+    "conditions in parentheses": """
+        def f(a, b, c):
+            return ((a and b)
+                    and c)
+        def g(a, b, c):
+            return ((a or b)
+                    or c)
+        """,
+    "annotations on lines of their own": """
+        def f(a):
+            def g(
+                b: 'int' = 1,
+                c: 'str' = '',
+                *,
+                d: 3 = a,
+            ) -> 'None':
+                return b
+            def h(b, c: 1, d: 2, *e: 3, f=4,
+                  **g: 5) -> 6: pass
+            return g, h
+        """,
+    "a value returned where an exception is handled": """
+        def f(a, b, c):
+            with a:
+                try:
+                    return a.b(a, b,
+                               b, c).d()
+                finally:
+                    b()
+        """,
     "methods in a chain": """
         def f(a, b):
             return a.first(b) \\
