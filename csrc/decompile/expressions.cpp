@@ -16,6 +16,14 @@ bool only_nops(const Stmts& stmts) {
   return std::all_of(stmts.begin(), stmts.end(), [](const Stmt* stmt) { return stmt->kind == StmtKind::kNop; });
 }
 
+// Whether an instruction has a place as wide as `break` or `continue`.
+bool spans_jump(const Instruction& in) {
+  if (in.op != Op::NOP && in.op != Op::JUMP_ABSOLUTE) return false;
+  if (in.position.line <= 0 || in.position.line != in.position.end_line || in.position.column < 0) return false;
+  const int width = in.position.end_column - in.position.column;
+  return width == 5 || width == 8;
+}
+
 }  // namespace
 
 bool Structurer::same_stack(const Exprs& a, const Exprs& b, size_t count) {
@@ -157,6 +165,8 @@ void Structurer::absorb(Node& node, int block) {
       node.keep = in.op == Op::JUMP_IF_FALSE_OR_POP || in.op == Op::JUMP_IF_TRUE_OR_POP;
       node.jump_if = in.op == Op::POP_JUMP_IF_TRUE || in.op == Op::JUMP_IF_TRUE_OR_POP;
       Expr* value = pop(node);
+      // Done before it is jumped with: in parentheses of its own, over more than one line.
+      if (node.keep && value->kind == ExprKind::kBool && value->number == kByJumps) value->number = 0;
       if (naming_) {
         name_stack(node, in);
         name_before(node, b.fall, in);
@@ -274,7 +284,8 @@ bool Structurer::join_conditions(Node& node, Node& other) {
     const Block& b = flow_.blocks[at(block)];
     return b.fall == node.jump && b.end - b.start == 1 && flow_.hidden[at(b.start)] != 0 && edges_[at(block)] == 1;
   };
-  if ((node.jump == other.fall || threaded || (other.fall >= 0 && stands_for(other.fall))) && !node.keep && one()) {
+  const bool copied = node.jump != other.fall && other.fall >= 0 && code_.version >= 312 && same_target(node.jump, other.fall);
+  if ((node.jump == other.fall || threaded || copied || (other.fall >= 0 && stands_for(other.fall))) && !node.keep && one()) {
     if (other.keep) {
       Expr* value = other.jump_if ? boolean(kAnd, node.test, other.value) : boolean(kOr, negate(node.test, node.test->at), other.value);
       node.value = value;
@@ -284,9 +295,15 @@ bool Structurer::join_conditions(Node& node, Node& other) {
     } else {
       node.test = boolean(kOr, negate(node.test, node.test->at), other.test);
     }
-    --edges_[at(node.jump)];
+    const int jumped = node.jump;
+    --edges_[at(jumped)];
     take(node, other);
     node.jump = other.jump;
+    if (copied && edges_[at(jumped)] == 0) {  // a copy that nothing leads to any more
+      placed_[at(jumped)] = 1;
+      node.blocks.push_back(jumped);
+      --edges_[at(flow_.blocks[at(jumped)].fall)];
+    }
     return true;
   }
   return false;
@@ -434,6 +451,10 @@ bool Structurer::join_branches(Node& node, Node& fall, Node& jump) {
   if (fall.end == End::kCondition && jump.end == End::kCondition && !fall.keep && !jump.keep && fall.jump == jump.jump &&
       flow_.resolve(fall.fall) == flow_.resolve(jump.fall) && fall.stack.size() == base && jump.stack.size() == base) {
     if (!fall.stmts.empty() || !jump.stmts.empty()) return false;
+    // What is left of a `break` or `continue` behind one of them makes it a statement.
+    const Instruction &a = flow_.ins[at(flow_.blocks[at(fall.fall)].start)], &b = flow_.ins[at(flow_.blocks[at(jump.fall)].start)];
+    const bool same = fall.fall == jump.fall || (a.position.line == b.position.line && a.position.column == b.position.column);
+    if (!decide(ChoiceKind::kJoin, last_in(node.last), same || (!spans_jump(a) && !spans_jump(b)))) return false;
     made->items = {node.test, fall.test, jump.test};
     // Both branches test the other way round where the whole is negated.
     if (fall.jump_if && jump.jump_if) {
@@ -445,8 +466,8 @@ bool Structurer::join_branches(Node& node, Node& fall, Node& jump) {
     }
     const int target = jump.jump;
     --edges_[at(target)];
-    if (fall.fall == jump.fall) {
-      --edges_[at(jump.fall)];
+    if (fall.fall == jump.fall || fall.fall == flow_.resolve(jump.fall)) {
+      --edges_[at(fall.fall)];
     } else {
       for (int b = fall.fall; b != jump.fall && b != flow_.resolve(jump.fall);) {  // a block that only jumps goes with its edge
         if (--edges_[at(b)] > 0) break;
