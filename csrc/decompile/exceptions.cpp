@@ -276,7 +276,23 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     return target != behind &&
            (target == loops_.back().header || (loops_.back().follow >= 0 && target == flow_.resolve(loops_.back().follow)));
   };
-  std::vector<int> from_body, from_handlers;
+  const std::vector<bytecode::Position> clauses = clause_places(region);
+  // `continue`, `break` or the constant of a `return` in a handler, which leaves a with or finally statement around it on its way.
+  const auto leaves_around = [&](int end) {
+    const bytecode::Position& p = flow_.ins[at(end)].position;
+    const int width = p.end_column - p.column;
+    if (code_.version < 312 || outer < 0 || p.line <= 0 || p.line != p.end_line) return false;
+    constexpr int kReturn = 7;  // `return `
+    const bool returned = std::any_of(clauses.begin(), clauses.end(), [&](const bytecode::Position& clause) {
+      return covers(clause, p) && p.column - kReturn > clause.column;
+    });
+    const bool jumps = (width == 8 || width == 5) && !loops_.empty() && outer != flow_.blocks[at(loops_.back().header)].region;
+    if (!returned && !jumps) return false;
+    if (!decide(jumps ? ChoiceKind::kJump : ChoiceKind::kReturn, &flow_.ins[at(end)], true)) return false;
+    const bytecode::Position& q = flow_.ins[at(end) - 1].position;  // without a place of its own it has the one of what comes before it
+    return p.line != q.line || p.column != q.column || p.end_column != q.end_column;
+  };
+  std::vector<int> from_body, from_handlers, leaving;
   int last_line = 0;
   for (const auto& [from, to] : leaving_edges(region, block)) {
     if (flow_.blocks[at(to)].depth == depth && !is_loop_target(from, to)) from_body.push_back(to);
@@ -290,12 +306,15 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     if (flow_.ins[at(i)].op == Op::POP_EXCEPT && b.fall >= 0) {
       target = b.fall;
       source = to;
+      if (leaves_around(i)) {
+        leaving.push_back(target);
+        continue;
+      }
     }
     if (flow_.blocks[at(target)].depth == depth && !is_loop_target(source, target)) from_handlers.push_back(target);
   }
   // What the statement's place says: code that leaves from inside of it stands further to the right.
   const Instruction* placed = out->empty() || out->back()->kind != StmtKind::kNop ? nullptr : out->back()->at;
-  const std::vector<bytecode::Position> clauses = clause_places(region);
   int around = outer;  // what the end of a handler leaves is not around its statements
   while (around >= 0 && flow_.regions[at(around)].kind != RegionKind::kExcept && flow_.regions[at(around)].kind != RegionKind::kFinally &&
          flow_.regions[at(around)].kind != RegionKind::kWith) {
@@ -360,6 +379,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   if (!exact) {
     std::vector<int> ends = from_handlers;
     ends.insert(ends.end(), from_body.begin(), from_body.end());
+    ends.insert(ends.end(), leaving.begin(), leaving.end());
     if (next >= 0) ends.push_back(next);
     ends.push_back(-1);
     const int chosen = choose_block(follow, ends);

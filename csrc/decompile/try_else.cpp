@@ -1,5 +1,5 @@
 // From 3.11 on an else clause is compiled before the except clauses that stand in front of it, so names that first occur in it come first
-// among those of the code object. Where no handler goes on, nothing else tells an else clause from what follows the statement.
+// among those of the code object. Where no handler goes on, only that and columns tell an else clause from what follows the statement.
 #include <algorithm>
 
 #include "bytecode/tables.h"
@@ -142,6 +142,25 @@ size_t Structurer::else_by_names(const Stmt* stmt, const Stmts& body, size_t beh
   return count;
 }
 
+// How many of them begin where the statements of its body do. Of some nothing tells where they begin; these go with what precedes them.
+size_t Structurer::else_by_columns(const Stmt* stmt, const Stmts& body, size_t behind) const {
+  const auto beginning = [](const Stmt* one) {
+    if (one->kind == StmtKind::kTry && one->header != nullptr) return one->header->position.column;
+    return beginning_of(one);
+  };
+  int inside = -1;
+  for (const Stmt* one : stmt->body) {
+    if (inside < 0) inside = beginning(one);
+  }
+  size_t count = 0;
+  for (size_t i = behind; inside >= 0 && i < body.size() && i < behind + kMostBehind; ++i) {
+    const int column = beginning(body[i]);
+    if (column >= 0 && column < inside) break;
+    if (column == inside || (column < 0 && count != 0)) count = i + 1 - behind;
+  }
+  return count;
+}
+
 void Structurer::find_else_clauses(Stmts& body) {
   DepthGuard guard(session_);
   for (size_t i = 0; i < body.size(); ++i) {
@@ -154,7 +173,7 @@ void Structurer::find_else_clauses(Stmts& body) {
       continue;
     }
     if (!std::all_of(stmt->handlers.begin(), stmt->handlers.end(), [](const Handler& one) { return always_leaves(one.body); })) continue;
-    const size_t count = else_by_names(stmt, body, i + 1);
+    const size_t count = std::max(else_by_names(stmt, body, i + 1), else_by_columns(stmt, body, i + 1));
     if (!decide(ChoiceKind::kTryElse, stmt->at, count != 0)) continue;
     const auto from = body.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     const auto to = count != 0 ? from + static_cast<std::ptrdiff_t>(count) : body.end();
