@@ -196,7 +196,9 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
     case Op::BUILD_LIST:
     case Op::BUILD_SET: {
       const ExprKind kind = in.op == Op::BUILD_TUPLE ? ExprKind::kTuple : in.op == Op::BUILD_LIST ? ExprKind::kList : ExprKind::kSet;
-      push(node, combine(kind, in, pop_many(node, in.arg)));
+      Exprs items = pop_many(node, in.arg);
+      if (keeps_constants(in, items)) items[0] = left_over(items[0]);
+      push(node, combine(kind, in, std::move(items)));
       return true;
     }
     case Op::LIST_TO_TUPLE: {
@@ -357,6 +359,39 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
   }
 }
 
+// From 3.12 on compilers make one constant of a tuple of constants, and of three or more in a list or a set, unless one of them was left
+// of something else.
+bool Structurer::keeps_constants(const Instruction& in, const Exprs& items) const {
+  if (code_.version < 312 || items.empty() || (in.op != Op::BUILD_TUPLE && items.size() < 3)) return false;
+  if (std::any_of(items.begin(), items.end(), [](const Expr* item) { return item->kind != ExprKind::kConst; })) return false;
+  const bytecode::Position& p = in.position;
+  for (const Instruction* next = &in + 1; next < flow_.ins.data() + flow_.ins.size(); ++next) {
+    const bytecode::Position& q = next->position;
+    if (q.line < p.line || q.end_line > p.end_line || (q.line == p.line && q.column < p.column) ||
+        (q.end_line == p.end_line && q.end_column > p.end_column)) {
+      return true;
+    }
+    // What follows a star is put behind them.
+    const bool same = q.line == p.line && q.column == p.column && q.end_line == p.end_line && q.end_column == p.end_column;
+    if (same && (next->op == Op::LIST_EXTEND || next->op == Op::LIST_APPEND || next->op == Op::SET_UPDATE || next->op == Op::SET_ADD))
+      return false;
+  }
+  return true;
+}
+
+// A constant that stands where the compiler keeps the first one of `constant or x`, or of `constant and x`.
+Expr* Structurer::left_over(Expr* value) {
+  const int truth = PyObject_IsTrue(value->object);
+  if (truth < 0) PyErr_Clear();
+  Expr* made = arena_.expr(ExprKind::kBool);
+  made->at = value->at;
+  made->op = truth != 0 ? kOr : kAnd;
+  made->items = {value, value};
+  made->first = value->first;
+  made->last = value->last;
+  return made;
+}
+
 bool Structurer::execute_control(Node& node, const Instruction& in) {
   switch (in.op) {
     case Op::RETURN_VALUE:
@@ -365,6 +400,12 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
       if (!naming_) leave_nothing(node);
       Stmt* made = arena_.stmt(StmtKind::kReturn);
       made->value = pop(node);
+      // A constant that stands alone is returned in one instruction.
+      const auto index = static_cast<size_t>(&in - flow_.ins.data());
+      if (code_.version >= 312 && in.op == Op::RETURN_VALUE && made->value->kind == ExprKind::kConst && index > 0 &&
+          made->value->at == &in - 1 && flow_.block_of[index] == flow_.block_of[index - 1]) {
+        made->value = left_over(made->value);
+      }
       emit(node, made, in);
       node.end = End::kStop;
       return true;

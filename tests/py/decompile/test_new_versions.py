@@ -310,6 +310,185 @@ PROGRAMS = {
                 self.untraced.append(self.traced.pop())
         """,
     ),
+    "a loop around branches that starts again": (
+        312,
+        """
+        def f(a):
+            while True:
+                if a.b == 3:
+                    continue
+                elif a.c:
+                    break
+                a.d()
+
+
+        def g(a):
+            while True:
+                while a.b:
+                    a.c()
+                if a.d:
+                    continue
+                a.e()
+        """,
+    ),
+    "more than one pass": (
+        312,
+        """
+        def f():
+            pass
+            pass
+
+
+        def g(a):
+            a.b()
+            pass
+            pass
+        """,
+    ),
+    "a chain of comparisons ends what is asserted": (
+        311,
+        """
+        def f(a, b):
+            assert a.b and 0 <= b <= a.c
+            a.d = b
+            assert a.e and 1 <= b < 5, a
+            return b
+        """,
+    ),
+    "branches of a branch that leave a loop": (
+        311,
+        """
+        def f(a, b):
+            while True:
+                c = a.d()
+                if b > 1:
+                    if c <= a:
+                        break
+                elif c <= b:
+                    break
+            return c * b
+        """,
+    ),
+    "a loop in the else clause of a try statement": (
+        311,
+        """
+        def f(self, a):
+            if self.a:
+                try:
+                    b = a.c()
+                except AttributeError:
+                    pass
+                else:
+                    while b:
+                        d = b.e()
+                        if not d:
+                            break
+                        b = b.g
+                self.h()
+            return self.i
+        """,
+    ),
+    "a branch as wide as pass ends a with statement": (
+        311,
+        """
+        def f(cm, a):
+            for b in a:
+                try:
+                    with cm():
+                        raise b()
+                except a.E as e:
+                    a.c(e)
+                else:
+                    a.d(b)
+        """,
+    ),
+    "a handler leaves a loop through a with statement": (
+        312,
+        """
+        def f(a, b):
+            for x in a:
+                with b(x):
+                    y = x.read()
+                    try:
+                        y = y.decode()
+                    except ValueError:
+                        continue
+                    with b(y):
+                        x.load(y)
+        """,
+    ),
+    "a handler returns a constant out of a with statement": (
+        312,
+        """
+        def f(a, b):
+            with a(b) as c:
+                d = c.e()
+                try:
+                    d.f()
+                except OSError:
+                    return False
+                d.g()
+                return c
+        """,
+    ),
+    "a loop whose handler goes on": (
+        312,
+        """
+        def f(a, b):
+            while True:
+                try:
+                    c, d = a.b(b)
+                except ValueError:
+                    a.sleep()
+                else:
+                    assert d is None, a
+                    return c
+        """,
+    ),
+    "an else clause in front of what follows": (
+        312,
+        """
+        def f(a, b):
+            try:
+                c = a.b(b)
+            except ValueError:
+                return False
+            else:
+                if a.d(c):
+                    return False
+            b = a.e(b)
+            return b.f
+        """,
+    ),
+    "what is left of constants joined with or": (
+        312,
+        """
+        def f(x):
+            return True or True
+
+
+        def g(x):
+            return False and False
+
+
+        def h(x):
+            y = 1 or 1, 2, 3
+            z = [1, 2, 3, *x]
+            return [y or 2, 3, 4], [4 or 4, 5, 6], {0 and 0, 1, 2}
+        """,
+    ),
+    "a conditional expression decides about a return in a loop": (
+        312,
+        """
+        def f(a, b, c):
+            while a < 1.0:
+                d = b(a)
+                if not (d if c else a in d):
+                    return
+                a *= 2
+            c.warn(a)
+        """,
+    ),
     "several values at once": (
         311,
         """
