@@ -268,6 +268,15 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   const int behind = next >= 0 ? flow_.resolve(next) : -1;
 
   // Where the body and the handlers lead.
+  // A `break` or `continue` behind the statement, to which its body and its handlers lead.
+  const auto stands_behind = [&](int to) {
+    const Block& b = flow_.blocks[at(to)];
+    const bytecode::Position& p = flow_.ins[at(b.start)].position;
+    if (code_.version < 312 || !flow_.only_jumps(to) || b.end - b.start != 1 || p.line <= 0 || p.line != p.end_line) return false;
+    if (p.end_column - p.column != 5 && p.end_column - p.column != 8) return false;
+    const auto cold = [&](int from) { return flow_.blocks[at(from)].cold != b.cold; };
+    return std::any_of(b.preds.begin(), b.preds.end(), cold) && !std::all_of(b.preds.begin(), b.preds.end(), cold);
+  };
   const auto is_loop_target = [&](int from, int to) {
     if (loops_.empty()) return false;
     const int target = flow_.resolve(to);
@@ -292,10 +301,19 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     const bytecode::Position& q = flow_.ins[at(end) - 1].position;  // without a place of its own it has the one of what comes before it
     return p.line != q.line || p.column != q.column || p.end_column != q.end_column;
   };
+  // The first such jump on the way that begins at `to`.
+  const auto led_behind = [&](int to) {
+    for (size_t steps = 0; !loops_.empty() && steps < flow_.blocks.size() && flow_.only_jumps(to);
+         ++steps, to = flow_.blocks[at(to)].fall) {
+      if (stands_behind(to)) return to;
+    }
+    return -1;
+  };
   std::vector<int> from_body, from_handlers, leaving;
   int last_line = 0;
   for (const auto& [from, to] : leaving_edges(region, block)) {
-    if (flow_.blocks[at(to)].depth == depth && !is_loop_target(from, to)) from_body.push_back(to);
+    const int jump = led_behind(to);
+    if (flow_.blocks[at(to)].depth == depth && (jump >= 0 || !is_loop_target(from, to))) from_body.push_back(jump >= 0 ? jump : to);
   }
   for (const auto& [from, to] : leaving_edges(own, r.handler)) {
     last_line = std::max(last_line, flow_.ins[at(flow_.blocks[at(from)].end - 1)].position.line);
@@ -311,7 +329,9 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
         continue;
       }
     }
-    if (flow_.blocks[at(target)].depth == depth && !is_loop_target(source, target)) from_handlers.push_back(target);
+    const int jump = led_behind(target);
+    if (jump >= 0) target = jump;
+    if (flow_.blocks[at(target)].depth == depth && (jump >= 0 || !is_loop_target(source, target))) from_handlers.push_back(target);
   }
   // What the statement's place says: code that leaves from inside of it stands further to the right.
   const Instruction* placed = out->empty() || out->back()->kind != StmtKind::kNop ? nullptr : out->back()->at;

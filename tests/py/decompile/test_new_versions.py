@@ -489,6 +489,26 @@ PROGRAMS = {
             c.warn(a)
         """,
     ),
+    "a break behind a try statement": (
+        312,
+        """
+        def f(a, b, c):
+            for d in a:
+                while True:
+                    try:
+                        if d is b:
+                            c[d] = 1
+                        else:
+                            c.e(d)
+                    except IndexError:
+                        if len(c) == 256:
+                            c += b
+                            continue
+                        c.g(d)
+                    break
+            return c
+        """,
+    ),
     "several values at once": (
         311,
         """
