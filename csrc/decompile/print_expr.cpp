@@ -104,6 +104,10 @@ bool Printer::several_lines(const Expr* e) {
   if (version_ < 311 || in_text_ || e->at == nullptr || !PyUnicode_CheckExact(e->object)) return false;
   const bytecode::Position& p = e->at->position;
   if (p.line <= 0 || p.end_line <= p.line) return false;
+  // What is one of several values in one constant has the place of them all.
+  if (e->at->op == bytecode::Op::LOAD_CONST && function_ != nullptr && e->at->arg < function_->code.consts.size() &&
+      PyTuple_CheckExact(function_->code.consts[e->at->arg].get()))
+    return false;
   const std::string text = utf8(e->object);
   const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   if (lines != p.end_line - p.line) return false;

@@ -509,6 +509,14 @@ PROGRAMS = {
             return c
         """,
     ),
+    "a default with as many lines as its function": (
+        311,
+        """
+        def f(a='x\\n\\n', b=None):
+            c = a
+            return c
+        """,
+    ),
     "several values at once": (
         311,
         """
