@@ -11,6 +11,9 @@ bool is_const_tuple(const Expr* expr) { return expr->kind == ExprKind::kConst &&
 bool is_const_set(const Expr* expr) { return expr->kind == ExprKind::kConst && PyFrozenSet_CheckExact(expr->object); }
 bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
 
+// Code that programs make has none, and is not folded as compilers do.
+bool has_place(const Instruction& in) { return in.position.line > 0 && in.position.column >= 0; }
+
 std::string first_component(const std::string& dotted) { return dotted.substr(0, dotted.find('.')); }
 
 }  // namespace
@@ -362,7 +365,7 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
 // From 3.12 on compilers make one constant of a tuple of constants, and of three or more in a list or a set, unless one of them was left
 // of something else.
 bool Structurer::keeps_constants(const Instruction& in, const Exprs& items) const {
-  if (code_.version < 312 || items.empty() || (in.op != Op::BUILD_TUPLE && items.size() < 3)) return false;
+  if (code_.version < 312 || !has_place(in) || items.empty() || (in.op != Op::BUILD_TUPLE && items.size() < 3)) return false;
   if (std::any_of(items.begin(), items.end(), [](const Expr* item) { return item->kind != ExprKind::kConst; })) return false;
   const bytecode::Position& p = in.position;
   for (const Instruction* next = &in + 1; next < flow_.ins.data() + flow_.ins.size(); ++next) {
@@ -402,7 +405,7 @@ bool Structurer::execute_control(Node& node, const Instruction& in) {
       made->value = pop(node);
       // A constant that stands alone is returned in one instruction.
       const auto index = static_cast<size_t>(&in - flow_.ins.data());
-      if (code_.version >= 312 && in.op == Op::RETURN_VALUE && made->value->kind == ExprKind::kConst && index > 0 &&
+      if (code_.version >= 312 && has_place(in) && in.op == Op::RETURN_VALUE && made->value->kind == ExprKind::kConst && index > 0 &&
           made->value->at == &in - 1 && flow_.block_of[index] == flow_.block_of[index - 1]) {
         made->value = left_over(made->value);
       }

@@ -1,10 +1,12 @@
 """Programs of 3.11 to 3.13 that come back as they were written, and compile to identical code: type parameters, defaults that 3.13 adds
 behind MAKE_FUNCTION, and what newer compilers copy and turn around."""
 
+import subprocess
 import textwrap
 
 import pellucid._bytecode as bytecode
 import pytest
+from interpreters import interpreter
 
 from pellucid import _grading, _interpreters, _recompile
 
@@ -547,3 +549,18 @@ def test_comes_back_identical(title, version):
         assert _grading.check(compiler, [(original, source)]) == [(_grading.IDENTICAL, "")]
     finally:
         compiler.close()
+
+
+def test_code_that_a_program_made_has_no_places():
+    """Constants that are one by one on the stack, or returned by two instructions, say nothing there."""
+    script = (
+        "import dis, marshal, sys; op = dis.opmap\n"
+        "def f(a): pass\n"
+        "code = bytes([op['RESUME'], 0, op['LOAD_CONST'], 1, op['LOAD_CONST'], 2, op['BUILD_TUPLE'], 2, op['POP_TOP'], 0,\n"
+        "              op['LOAD_CONST'], 1, op['RETURN_VALUE'], 0])\n"
+        "made = f.__code__.replace(co_code=code, co_consts=(None, 1, 2), co_linetable=b'', co_stacksize=2)\n"
+        "sys.stdout.buffer.write(marshal.dumps(made))"
+    )
+    done = subprocess.run([interpreter(312).path, "-I", "-c", script], stdout=subprocess.PIPE, check=True)
+    source, why, _, _ = bytecode.decompile_structured(bytecode.load_marshal(done.stdout, 312))
+    assert source == "def f(a):\n    1, 2\n    return 1\n", why
