@@ -214,6 +214,26 @@ int added_to_class(const bytecode::Code& code, const Flow& flow, int last) {
   return start;
 }
 
+// One of the two instructions behind the None that unbind the name of `except ... as name`.
+bool unbinds(const Flow& flow, int i) {
+  const auto pair = [&](int store) {
+    if (store < 1 || at(store) + 1 >= flow.ins.size() || flow.ins[at(store)].arg != flow.ins[at(store + 1)].arg) return false;
+    switch (flow.ins[at(store)].op) {
+      case Op::STORE_FAST:
+        return flow.ins[at(store + 1)].op == Op::DELETE_FAST;
+      case Op::STORE_DEREF:
+        return flow.ins[at(store + 1)].op == Op::DELETE_DEREF;
+      case Op::STORE_NAME:
+        return flow.ins[at(store + 1)].op == Op::DELETE_NAME;
+      case Op::STORE_GLOBAL:
+        return flow.ins[at(store + 1)].op == Op::DELETE_GLOBAL;
+      default:
+        return false;
+    }
+  };
+  return pair(i) || pair(i - 1);
+}
+
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const CodeChoices& choices) {
@@ -224,7 +244,8 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
   int end = -1;
   // Positions that something else has too: there the copy took over the position of what comes before it.
   Places& taken = flow.taken;
-  for (const Instruction& in : flow.ins) {
+  for (int i = 0; i < n; ++i) {
+    const Instruction& in = flow.ins[at(i)];
     switch (in.op) {
       case Op::LOAD_CONST:
       case Op::RETURN_VALUE:
@@ -234,17 +255,9 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       case Op::SWAP:
       case Op::NOP:
       case Op::JUMP_ABSOLUTE:
-      case Op::STORE_FAST:
-      case Op::DELETE_FAST:
-      case Op::STORE_DEREF:
-      case Op::DELETE_DEREF:
-      case Op::STORE_NAME:
-      case Op::DELETE_NAME:
-      case Op::STORE_GLOBAL:
-      case Op::DELETE_GLOBAL:
         break;
       default:
-        taken.add(in);
+        if (!unbinds(flow, i)) taken.add(in);
     }
   }
   for (int i = n; i-- > 0;) {
