@@ -281,7 +281,9 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
       const bool one = in.op == Op::RETURN_CONST;
       bool own_place = (width == 6 || (width == 4 && !never_a_value)) && !taken.has(in);
       if (own_place && width == 4) {
-        own_place = !(one && (p.column % 4 == 0 || behind_colon(flow, i))) && !at_pass(flow, i);
+        const bool behind_same = start > 0 && same_position(flow.ins[at(start - 1)], in);  // as behind what ends a handler
+        const bool indented = (one || behind_same) && p.column % 4 == 0;
+        own_place = !indented && !(one && behind_colon(flow, i)) && !at_pass(flow, i);
         if (one) own_place = choices.decide(ChoiceKind::kReturn, i, own_place);
       }
       if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
