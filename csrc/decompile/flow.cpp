@@ -78,6 +78,8 @@ class Builder {
         made.depth = row.depth;
         made.lasti = row.lasti;
         made.shared = code_.version == 308;
+        made.idle = code_.version >= 311 && std::all_of(code_.instructions.begin() + row.start, code_.instructions.begin() + row.end,
+                                                        [](const Instruction& one) { return one.op == Op::NOP; });
         flow_.regions.push_back(made);
       } else if (flow_.regions[at(region)].depth != row.depth) {
         no_form("a handler with two stack depths");
@@ -295,8 +297,8 @@ class Builder {
       int chosen = end < size() ? region_of_[at(end)] : -1;
       if (before && (end >= size() || level(region_of_[at(i - 1)]) < level(chosen))) chosen = region_of_[at(i - 1)];
       // A `pass` at the end of what is guarded, unless it begins a finally block, of which there are copies.
-      if (before && level(region_of_[at(i - 1)]) > level(chosen)) {
-        const int inner = region_of_[at(i - 1)];
+      const int inner = before ? region_of_[at(i - 1)] : -1;
+      if (before && level(inner) > level(chosen) && !(inner >= 0 && flow_.regions[at(inner)].idle)) {
         for (; i < end && in(i).position.line == in(i).position.end_line && copies[key(i)] == 1; ++i) region_of_[at(i)] = inner;
       }
       const int first = i;
@@ -530,7 +532,7 @@ bool Flow::within(int region, int outer) const {
 
 bool Flow::only_jumps(int block) const {
   const Block& b = blocks[at(block)];
-  if (b.fall < 0 || b.jump >= 0 || b.header) return false;
+  if (b.fall < 0 || b.jump >= 0 || b.header || (b.region >= 0 && regions[at(b.region)].idle)) return false;
   for (int i = b.start; i < b.end; ++i) {
     if (ins[at(i)].op != Op::NOP && ins[at(i)].op != Op::JUMP_ABSOLUTE) return false;
   }

@@ -34,6 +34,7 @@ struct Region {  // all that one handler guards
   bool lasti = false;
   bool is_async = false;  // with
   bool is_star = false;   // except*
+  bool idle = false;      // guards nothing that has an effect: see dead_handlers.h
   int parent = -1;
   int level = 0;        // number of parents
   int after_with = -1;  // kWith: the block where execution goes on when the exception was swallowed

@@ -299,10 +299,10 @@ void Printer::try_statement(const Stmt* stmt) {
   mark(stmt->at);
   out_ += "try:";
   end_line();
-  // try ... except ... finally is a try ... finally around a try ... except.
+  // try ... except ... finally is a try ... finally around a try ... except, unless something is left of each `try:`.
   const Stmt* inner = stmt;
   if (!stmt->final.empty() && stmt->handlers.empty() && stmt->body.size() == 1 && stmt->body[0]->kind == StmtKind::kTry &&
-      stmt->body[0]->final.empty()) {
+      stmt->body[0]->final.empty() && (stmt->header == nullptr || stmt->body[0]->header == nullptr)) {
     inner = stmt->body[0];
   }
   block(inner->body);

@@ -3,6 +3,7 @@
 // Whether the outcome is right is for the check to say, as always.
 #include <algorithm>
 
+#include "decompile/dead_handlers.h"
 #include "decompile/old_handlers.h"
 #include "decompile/old_positions.h"
 #include "decompile/structure.h"
@@ -118,6 +119,7 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
   split_pairs(function.code);
   raise_old_handlers(function.code);
+  revive_handlers(function.code);
   place_old_statements(function.code, choices_of(session, function.code));
   Search(session, function, kind).run();
 }

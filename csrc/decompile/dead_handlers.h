@@ -1,0 +1,10 @@
+// Handlers of bodies without effect, which no exception row leads to.
+#pragma once
+#include "bytecode/code.h"
+
+namespace pellucid::decompile {
+
+// Gives each such handler of 3.11 and later a row. An instruction may be inserted for what it guards.
+void revive_handlers(bytecode::Code& code);
+
+}  // namespace pellucid::decompile
