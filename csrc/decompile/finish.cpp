@@ -84,13 +84,26 @@ bool equal_lists(const Stmts& a, const Stmts& b) {
   }
 }
 
-// What is left of `try:` belongs to the statement behind it; where several stand one in the other, so do several lines.
+// The line of the first thing behind the body of a try statement; 0: it is not known.
+int32_t line_behind_body(const Stmt* stmt) {
+  const auto line_of = [](const Instruction* in) { return in != nullptr ? in->position.line : 0; };
+  for (const Handler& handler : stmt->handlers) {
+    if (handler.type != nullptr) return line_of(handler.type->at);
+    if (!handler.body.empty()) return line_of(handler.body[0]->at);
+  }
+  return stmt->final.empty() ? 0 : line_of(stmt->final[0]->at);
+}
+
+// What is left of `try:` belongs to the statement behind it; where several stand one in the other, so do several lines. Its place covers
+// the whole statement.
 bool keep_header(const Stmts& body, size_t index) {
   size_t next = index;
   while (next < body.size() && body[next]->kind == StmtKind::kNop) ++next;
   if (next == body.size()) return false;
   Stmt* stmt = body[next];
-  while (stmt->kind == StmtKind::kTry && stmt->header != nullptr && !stmt->body.empty()) stmt = stmt->body[0];
+  const int32_t end = body[index]->at->position.end_line;
+  const auto stands_around = [&] { return stmt->header != nullptr || (end > 0 && line_behind_body(stmt) > end); };
+  while (stmt->kind == StmtKind::kTry && stands_around() && !stmt->body.empty()) stmt = stmt->body[0];
   if (stmt->kind != StmtKind::kTry || stmt->header != nullptr) return false;
   stmt->header = body[index]->at;
   return true;

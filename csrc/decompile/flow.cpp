@@ -78,12 +78,13 @@ class Builder {
         made.depth = row.depth;
         made.lasti = row.lasti;
         made.shared = code_.version == 308;
-        made.idle = code_.version >= 311 && std::all_of(code_.instructions.begin() + row.start, code_.instructions.begin() + row.end,
-                                                        [](const Instruction& one) { return one.op == Op::NOP; });
+        made.idle = code_.version >= 311;
         flow_.regions.push_back(made);
       } else if (flow_.regions[at(region)].depth != row.depth) {
         no_form("a handler with two stack depths");
       }
+      flow_.regions[at(region)].idle &= std::all_of(code_.instructions.begin() + row.start, code_.instructions.begin() + row.end,
+                                                    [](const Instruction& one) { return one.op == Op::NOP; });
     }
     for (Region& region : flow_.regions) classify(region);
   }
