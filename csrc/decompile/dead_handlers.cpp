@@ -30,7 +30,7 @@ class Reviver {
  public:
   explicit Reviver(bytecode::Code& code) : code_(code), ins_(code.instructions) {}
 
-  void run() {
+  bool run(bytecode::Code* before) {
     const auto n = static_cast<int>(ins_.size());
     std::vector<uint8_t> alive(ins_.size());
     for (const bytecode::ExceptionRow& row : code_.rows) alive[at(row.target)] = 1;
@@ -39,7 +39,10 @@ class Reviver {
       const int depth = depth_of(handler), line = line_of(handler);
       if (depth >= 0 && line > 0) revive(handler, depth, line);
     }
-    if (!made_.empty()) insert();
+    if (made_.empty()) return false;
+    *before = code_;
+    insert();
+    return true;
   }
 
  private:
@@ -47,6 +50,7 @@ class Reviver {
     int start = 0, end = 0;  // what is guarded; nothing: an instruction is inserted
     int handler = 0, depth = 0;
     bytecode::Position position;  // of what is inserted
+    bool entered = false;         // by jumps to the instruction in front of which it is inserted
   };
 
   // What a handler's own code is guarded by says how deep the stack is below it.
@@ -99,7 +103,7 @@ class Reviver {
       if (ins_[at(i)].op == Op::NOP) {
         made_.push_back({i, i + 1, handler, depth, {}});
       } else if (goes_on_or_leaves(ins_[at(i)].op)) {
-        made_.push_back({i, i, handler, depth, p});
+        made_.push_back({i, i, handler, depth, p, true});
       } else {
         continue;
       }
@@ -108,20 +112,24 @@ class Reviver {
   }
 
   void insert() {
-    std::vector<int> moved, behind;  // where each instruction goes: with what is inserted in front of it, and itself
+    // Where each instruction goes: with what is inserted in front of it, itself, and what is jumped to instead of it.
+    std::vector<int> moved, behind, entered;
     std::vector<Instruction> all;
     for (int i = 0; i <= static_cast<int>(ins_.size()); ++i) {
       moved.push_back(static_cast<int>(all.size()));
+      int target = -1;
       for (const Made& one : made_) {
         if (one.start != i || one.end != i) continue;
+        if (one.entered && target < 0) target = static_cast<int>(all.size());
         all.emplace_back();
         all.back().position = one.position;
       }
       behind.push_back(static_cast<int>(all.size()));
+      entered.push_back(target >= 0 ? target : behind.back());
       if (at(i) < ins_.size()) all.push_back(ins_[at(i)]);
     }
     for (Instruction& in : all) {
-      if (in.target >= 0) in.target = moved[at(in.target)];
+      if (in.target >= 0) in.target = entered[at(in.target)];
     }
     for (bytecode::ExceptionRow& row : code_.rows) {
       row.start = behind[at(row.start)];
@@ -145,8 +153,6 @@ class Reviver {
 
 }  // namespace
 
-void revive_handlers(bytecode::Code& code) {
-  if (code.version >= 311) Reviver(code).run();
-}
+bool revive_handlers(bytecode::Code& code, bytecode::Code* before) { return code.version >= 311 && Reviver(code).run(before); }
 
 }  // namespace pellucid::decompile

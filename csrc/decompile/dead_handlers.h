@@ -4,7 +4,8 @@
 
 namespace pellucid::decompile {
 
-// Gives each such handler of 3.11 and later a row. An instruction may be inserted for what it guards.
-void revive_handlers(bytecode::Code& code);
+// Gives each such handler of 3.11 and later a row. An instruction may be inserted for what it guards. `before`: what the code was.
+// False, and nothing changed: there is no such handler.
+bool revive_handlers(bytecode::Code& code, bytecode::Code* before);
 
 }  // namespace pellucid::decompile

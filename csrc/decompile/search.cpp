@@ -119,8 +119,17 @@ void decompile_function(Session& session, Function& function, CodeKind kind) {
   DepthGuard guard(session);
   split_pairs(function.code);
   raise_old_handlers(function.code);
-  revive_handlers(function.code);
   place_old_statements(function.code, choices_of(session, function.code));
+  bytecode::Code dead;
+  if (revive_handlers(function.code, &dead)) {
+    const bool hopeless = session.hopeless;
+    try {
+      return Search(session, function, kind).run();
+    } catch (const NoForm&) {  // without them there may be one
+      session.hopeless = hopeless;
+      function.code = std::move(dead);
+    }
+  }
   Search(session, function, kind).run();
 }
 
