@@ -311,9 +311,16 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
   };
   std::vector<int> from_body, from_handlers, leaving;
   int last_line = 0;
+  int jump_behind = -1;  // a `break` or `continue` that follows the statement
   for (const auto& [from, to] : leaving_edges(region, block)) {
+    if (flow_.blocks[at(to)].depth != depth) continue;
     const int jump = led_behind(to);
-    if (flow_.blocks[at(to)].depth == depth && (jump >= 0 || !is_loop_target(from, to))) from_body.push_back(jump >= 0 ? jump : to);
+    if (jump >= 0 || !is_loop_target(from, to)) {
+      from_body.push_back(jump >= 0 ? jump : to);
+    } else if (code_.version == 311 && from < r.handler) {
+      const int over = to < r.handler && flow_.only_jumps(to) ? flow_.blocks[at(to)].fall : to;  // over the handlers
+      if (over > r.handler && flow_.only_jumps(over)) jump_behind = over;
+    }
   }
   for (const auto& [from, to] : leaving_edges(own, r.handler)) {
     last_line = std::max(last_line, flow_.ins[at(flow_.blocks[at(from)].end - 1)].position.line);
@@ -396,6 +403,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     follow = next;
   }
   if (normal >= 0 && follow >= 0 && flow_.resolve(normal) == flow_.resolve(follow)) normal = -1;
+  if (follow < 0 && normal < 0 && !handlers_to_next && jump_behind >= 0) follow = jump_behind;
   if (!exact) {
     std::vector<int> ends = from_handlers;
     ends.insert(ends.end(), from_body.begin(), from_body.end());

@@ -11,6 +11,7 @@ namespace {
 size_t at(int index) { return static_cast<size_t>(index); }
 
 constexpr int32_t kByJumps = 1;  // Expr::number of kBool and kUnary that jumps made, and of comparisons with None that may be turned around
+constexpr int32_t kInParentheses = 2;  // Expr::number of kBool: not to become part of another one
 
 bool only_nops(const Stmts& stmts) {
   return std::all_of(stmts.begin(), stmts.end(), [](const Stmt* stmt) { return stmt->kind == StmtKind::kNop; });
@@ -423,7 +424,11 @@ bool Structurer::join_value(Node& node, Node& other) {
   }
   Expr* value = value_of(other.stack.back());
   if (is_frame(value)) return false;
-  node.stack.push_back(boolean(node.jump_if ? kOr : kAnd, node.value, value));
+  Expr* made = boolean(node.jump_if ? kOr : kAnd, node.value, value);
+  // A jump to a test of the same line would lead where that leads: it stood in parentheses, on a line of its own.
+  const Op next = flow_.ins[at(flow_.blocks[at(node.jump)].start)].op;
+  if (code_.version >= 310 && code_.version < 312 && is_conditional(next)) made->number = kInParentheses;
+  node.stack.push_back(made);
   --edges_[at(node.jump)];
   take(node, other);
   node.keep = false;

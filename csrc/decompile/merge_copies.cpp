@@ -392,10 +392,10 @@ void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::ve
   }
 }
 
-// From 3.12 on what leaves a handler is copied to each way that leads to it, as it has no place of its own. Copies belong to one except
-// clause: between them no other one of the same statement begins.
+// From 3.12 on what leaves a handler is copied to each way that leads to it, as it has no place of its own; in 3.11 where the end follows.
+// Copies belong to one except clause: between them no other one of the same statement begins.
 void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const std::vector<int>& depths) {
-  if (code.version < 312) return;
+  if (code.version == 311 && flow.end < 0) return;
   const int n = static_cast<int>(flow.ins.size());
   std::map<int, std::set<int>> clauses;  // by the depth that POP_EXCEPT finds: where except clauses begin
   std::vector<std::vector<int>> sources(at(n));
@@ -423,6 +423,7 @@ void merge_handler_ends(const bytecode::Code& code, Flow& flow, const std::vecto
       next += 3;
     }
     if (next >= n || row_of[at(next - 1)] != row_of[at(i)]) continue;
+    if (code.version == 311 && past_jumps(flow, next) != flow.end) continue;
     const int depth = depths[at(i)];
     std::vector<int>& copies = kept[Key{row_of[at(i)], depth, name, past_jumps(flow, next)}];
     const std::set<int>& begins = clauses[depth];

@@ -509,6 +509,99 @@ PROGRAMS = {
                         c.g(d)
                     break
             return c
+    "guarded bodies without effect": (
+        311,
+        """
+        def f(x):
+            hit = False
+            try:
+                pass
+            except ValueError as e:
+                hit = True
+            else:
+                x = 3
+            finally:
+                x.end()
+            return hit, x
+
+
+        def g(x):
+            try:
+                try:
+                    pass
+                except Exception as ex:
+                    pass
+            except Exception:
+                pass
+
+
+        def h(x):
+            try:
+                pass
+            except* OSError:
+                x.hit()
+            try:
+                pass
+            finally:
+                x.end()
+        """,
+    ),
+    "try statements that stand one in the other": (
+        311,
+        """
+        def f(x):
+            try:
+                try:
+                    x.a()
+                except OSError:
+                    raise
+                else:
+                    x.b()
+            finally:
+                x.c()
+
+
+        def g(x):
+            try:
+                try:
+                    x.a()
+                except* OSError:
+                    x.b()
+                finally:
+                    x.c()
+            except TypeError:
+                x.d()
+            finally:
+                x.e()
+        """,
+    ),
+    "ends as wide as a return": (
+        311,
+        """
+        def f(data):
+            try:
+                check(data)
+            finally:
+                data = None
+
+
+        def g(x):
+            try:
+                root = x()
+            finally:
+                del root
+
+
+        def h(x):
+            try:
+                x()
+            except BrokenPipeError:
+                pass
+            except OSError as e:
+                if e.errno == 3:
+                    pass
+                else:
+                    raise
         """,
     ),
     "a default with as many lines as its function": (
