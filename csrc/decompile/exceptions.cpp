@@ -322,6 +322,16 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
       if (over > r.handler && flow_.only_jumps(over)) jump_behind = over;
     }
   }
+  // Where what is around is left, too, the place of a constant that is returned is kept by the end of the handler only.
+  std::set<int> returned;
+  const auto returns_constant = [&](const Instruction& before_end, const Instruction& end, int target) {
+    const bytecode::Position &p = before_end.position, &q = end.position;
+    if (code_.version < 311 || q.line <= 0 || q.line != q.end_line || (p.line == q.line && p.column == q.column)) return false;
+    if (q.end_column - q.column == 4 && q.column % 4 != 3) return false;  // a `pass`
+    const int last = flow_.blocks[at(target)].end - 1;
+    const Op op = flow_.ins[at(last)].op;
+    return is_exit(target) && (op == Op::RETURN_CONST || (op == Op::RETURN_VALUE && flow_.ins[at(last - 1)].op == Op::LOAD_CONST));
+  };
   for (const auto& [from, to] : leaving_edges(own, r.handler)) {
     last_line = std::max(last_line, flow_.ins[at(flow_.blocks[at(from)].end - 1)].position.line);
     int target = to, source = from;
@@ -335,6 +345,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
         leaving.push_back(target);
         continue;
       }
+      if (returns_constant(*last_in(from), flow_.ins[at(i)], target)) returned.insert(target);
     }
     const int jump = led_behind(target);
     if (jump >= 0) target = jump;
@@ -348,6 +359,7 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     around = flow_.regions[at(around)].parent;
   }
   const auto exits_alone = [&](int to, bool handler) {
+    if (handler && returned.count(to) != 0) return true;
     const bool inside = flow_.within(flow_.blocks[at(flow_.resolve(to))].region, around);  // does not leave what is around, too
     if (const bytecode::Position* p = clauses.empty() || !inside ? nullptr : place_of(to); p != nullptr) {
       if (!handler) return before(*p, clauses[0]);

@@ -280,7 +280,11 @@ void Structurer::tidy(Stmts& body, bool tail, int32_t before) {
           out.push_back(stmt);
           continue;
         }
-        if (last && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 4)))) continue;
+        // Behind what ends a with statement only an instruction without effect has the place of `return`, or of its None.
+        const Stmt* before_this = i > 0 ? body[i - 1] : nullptr;
+        const bool placed = code_.version >= 311 && !implied && before_this != nullptr && before_this->kind == StmtKind::kNop &&
+                            (spans(before_this->at, 6) || (spans(before_this->at, 4) && before_this->at->position.column % 4 == 3));
+        if (last && !placed && (implied || (!spans(stmt->at, 6) && !spans(stmt->at, 4)))) continue;
         if (kind_ == CodeKind::kClass || kind_ == CodeKind::kModule) {
           if (last) continue;
           no_form("a return outside of a function");

@@ -191,6 +191,7 @@ bool behind_return(const Flow& flow, int start, const Places& taken) {
     const bytecode::Position& p = in.position;
     const int width = p.line == p.end_line && p.column >= 0 ? p.end_column - p.column : -1;
     if (taken.has(in)) continue;
+    if (width == 4 && in.op == Op::NOP && p.column % 4 == 3) return true;  // the None of a `return None` that is indented as usual
     if (width == 6 || width == 11 || (width == 4 && copied && in.op == Op::POP_EXCEPT && !at_pass(flow, i + 1))) return true;
   }
   return false;
