@@ -265,12 +265,23 @@ void normalize(const bytecode::Code& code, Flow& flow, std::vector<uint8_t>* lea
     back[at(target)] = 1;
     if (i < cold || at(target) >= cold) loops[at(target)] = 1;
   }
+  // A loop goes back from its end with the place of its test, or of what is left of its `True`, to behind that: a loop that begins there
+  // with instructions without effect is another one.
+  std::vector<uint8_t> bodies(n);
+  for (size_t i = 0; i < n; ++i) {
+    const Instruction& in = flow.ins[i];
+    if (in.target < 1 || in.target > static_cast<int>(i)) continue;
+    const Instruction& header = flow.ins[at(in.target - 1)];
+    const bool tests = header.op == Op::NOP || is_conditional(header.op);
+    if (tests && in.position.line > 0 && same_position(header, in)) bodies[at(in.target)] = 1;
+  }
   for (size_t i = 0; i < n; ++i) {
     int& target = flow.ins[i].target;
     if (target < 0 || target > static_cast<int>(i)) continue;
     int first = target, last = target;
     while (at(last) + 1 < n && flow.ins[at(last)].op == Op::NOP) ++last;
     for (int k = target; k > 0 && flow.ins[at(k - 1)].op == Op::NOP; --k) {
+      if (bodies[at(k - 1)] != 0) break;
       if (back[at(k - 1)] != 0) first = k - 1;
     }
     if (std::find(loops.begin() + first, loops.begin() + last + 1, 1) != loops.begin() + last + 1) target = first;
