@@ -12,6 +12,8 @@ namespace {
 using bytecode::Instruction;
 using bytecode::Op;
 
+constexpr int kPassWidth = 4;
+
 size_t at(int index) { return static_cast<size_t>(index); }
 
 bool goes_on_or_leaves(Op op) {
@@ -90,18 +92,20 @@ class Reviver {
       // What stands there must not be a body with an effect, of a statement around this one.
       const Instruction& next = ins_[at(end)];
       if (next.position.line <= first || next.position.line >= line || goes_on_or_leaves(next.op)) {
-        made_.push_back({found + 1, end, handler, depth, between(next, first, line) ? next.position : bytecode::Position{}});
+        // Where not even the place of the body is left, it was a `pass` on the line of `try:`.
+        const bytecode::Position& around = ins_[at(found)].position;
+        const bytecode::Position beside{first, first, around.column + 5, around.column + 5 + kPassWidth};
+        made_.push_back({found + 1, end, handler, depth, between(next, first, line) ? next.position : beside, false});
         return;
       }
     }
     // `try: pass` on one line leaves the place of the `pass` only.
-    constexpr int kWidth = 4;
     for (int i = handler; i-- > 0;) {
       const bytecode::Position& p = ins_[at(i)].position;
-      if (p.line <= 0 || p.line >= line || p.line != p.end_line || p.end_column - p.column != kWidth) continue;
+      if (p.line <= 0 || p.line >= line || p.line != p.end_line || p.end_column - p.column != kPassWidth) continue;
       if (i > 0 && ins_[at(i - 1)].position.line == p.line) continue;
       if (ins_[at(i)].op == Op::NOP) {
-        made_.push_back({i, i + 1, handler, depth, {}});
+        made_.push_back({i, i + 1, handler, depth, {}, false});
       } else if (goes_on_or_leaves(ins_[at(i)].op)) {
         made_.push_back({i, i, handler, depth, p, true});
       } else {

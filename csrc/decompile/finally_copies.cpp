@@ -124,6 +124,13 @@ void Structurer::settle(Stmts& body) {
     }
     if (i == 0 || !is_leave(body[i], "after finally")) continue;
     const bool shared = flow_.regions[at(body[i]->number)].shared;
+    // Of `finally: pass` only the copy has something left, with the place that raising again has.
+    const bytecode::Position& end = last_in(flow_.regions[at(body[i]->number)].handler)->position;
+    if (const Stmt* next = i + 1 < body.size() ? body[i + 1] : nullptr;
+        code_.version >= 311 && body[i - 1]->final.empty() && next != nullptr && next->kind == StmtKind::kNop &&
+        next->at->position.line == end.line && next->at->position.column == end.column) {
+      erase(body, i + 1, 1);
+    }
     strip_copy(body, i, shared ? Stmts{} : body[i - 1]->final);
   }
 }

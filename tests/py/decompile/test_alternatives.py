@@ -28,6 +28,19 @@ PROGRAMS = {
                 a += 1
             return a
         """,
+    "an endless loop at the beginning of a try statement": """
+        def f(a):
+            while len(a) > 1:
+                try:
+                    while True:
+                        b = a[0]
+                        yield b
+                        a.pop(b)
+                except StopIteration:
+                    a.drop()
+            if a:
+                yield a[0]
+        """,
     "continue behind branches": """
         def f(a):
             for b in a:
@@ -296,6 +309,25 @@ def test_names_of_what_nothing_reaches(source, compilers):
 def test_lines_of_which_nothing_is_left(tag, source, compilers):
     code = code_of(tag, source)
     assert decompiling.checked(code, compilers(tag)).grade == "identical"
+
+
+@pytest.mark.parametrize("tag", [tag for tag in TAGS if tag >= 310])
+def test_an_endless_loop_at_the_beginning_of_another_one(tag, compilers):
+    source = """
+def f(a, b):
+    while True:
+        while True:
+            try:
+                c = a.get()
+            except KeyError:
+                a.wait()
+            else:
+                break
+        if c == b:
+            return
+        a.append(c)
+"""
+    assert decompiling.checked(code_of(tag, source), compilers(tag)).grade == "identical"
 
 
 def test_choices_are_said_and_turned():

@@ -107,6 +107,22 @@ PROGRAMS = {
                 finally:
                     b()
         """,
+    "conditions in parentheses of a lambda": """
+        def f(a):
+            return g(lambda b:
+                b.a()
+                and (b.c(1) and not b.c(2))
+                or b.d())
+        """,
+    "bodies without effect on the line of try": """
+        def f(a):
+            for b in a:
+                try: pass
+                except: pass
+                try: pass
+                finally: pass
+                b.c()
+        """,
     "methods in a chain": """
         def f(a, b):
             return a.first(b) \\

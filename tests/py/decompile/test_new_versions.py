@@ -509,6 +509,16 @@ PROGRAMS = {
                         c.g(d)
                     break
             return c
+        """,
+    ),
+    "a default with as many lines as its function": (
+        311,
+        """
+        def f(a='x\\n\\n', b=None):
+            c = a
+            return c
+        """,
+    ),
     "guarded bodies without effect": (
         311,
         """
@@ -604,12 +614,37 @@ PROGRAMS = {
                     raise
         """,
     ),
-    "a default with as many lines as its function": (
+    "returns that leave with statements": (
         311,
         """
-        def f(a='x\\n\\n', b=None):
-            c = a
-            return c
+        def f(x):
+            with x():
+                return
+
+
+        def g(x):
+            with x() as y:
+                y.a()
+                try:
+                    return y.b()
+                except KeyError:
+                    y.c()
+                    return False
+        """,
+    ),
+    "ends of handlers in handlers": (
+        311,
+        """
+        def f(x):
+            try:
+                x.a()
+            except KeyError as e:
+                y = x.b()
+                try:
+                    y.c()
+                except ValueError as e:
+                    x.d(e)
+                    e.f = None
         """,
     ),
     "several values at once": (
