@@ -220,7 +220,11 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
       Expr* value = pop(node);
       Expr* whole = peek(node, in.arg);
       if (in.arg != 1 || (whole->kind != ExprKind::kList && whole->kind != ExprKind::kSet)) no_form("a display extended from afar");
-      if (whole->items.empty() && (is_const_tuple(value) || is_const_set(value))) {
+      // Compilers keep three constants and more in one; of a set fewer are left where some are equal.
+      constexpr Py_ssize_t kLeast = 3;
+      const bool list = whole->kind == ExprKind::kList && is_const_tuple(value) && PyTuple_GET_SIZE(value->object) >= kLeast;
+      const bool set = whole->kind == ExprKind::kSet && is_const_set(value);
+      if (whole->items.empty() && (list || set)) {
         const py::Ref items = py::Ref::steal(PySequence_Tuple(value->object));
         if (!items) {
           PyErr_Clear();
@@ -229,6 +233,7 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
           whole->items.push_back(constant(PyTuple_GET_ITEM(items.get(), i), *value->at));
         if (!whole->items.empty()) {
+          while (whole->items.size() < kLeast) whole->items.push_back(whole->items.back());
           whole->last = ++clock_;
           return true;
         }
@@ -362,11 +367,14 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
   }
 }
 
-// From 3.12 on compilers make one constant of a tuple of constants, and of three or more in a list or a set, unless one of them was left
+// From 3.10 on compilers make one constant of a tuple of constants, and of three or more in a list or a set, unless one of them was left
 // of something else.
 bool Structurer::keeps_constants(const Instruction& in, const Exprs& items) const {
-  if (code_.version < 312 || !has_place(in) || items.empty() || (in.op != Op::BUILD_TUPLE && items.size() < 3)) return false;
+  if (code_.version < 310 || items.empty() || (in.op != Op::BUILD_TUPLE && items.size() < 3)) return false;
   if (std::any_of(items.begin(), items.end(), [](const Expr* item) { return item->kind != ExprKind::kConst; })) return false;
+  if (code_.version == 310) return in.position.line > 0;
+  if (!has_place(in)) return false;
+  if (code_.version < 312) return true;
   const bytecode::Position& p = in.position;
   for (const Instruction* next = &in + 1; next < flow_.ins.data() + flow_.ins.size(); ++next) {
     const bytecode::Position& q = next->position;

@@ -2,6 +2,7 @@
 // nothing of bytecode but where a node came from.
 #pragma once
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -110,6 +111,11 @@ class Printer {
   // wrap.cpp
   void wrap_line();
 
+  // print_boolean.cpp
+  void boolean(const Expr* expr);
+  const Expr* denied(const Expr* expr);
+  static size_t denied_items(const Expr* expr, size_t from);
+
   // print_expr.cpp
   void expr(const Expr* expr, int least);
   void expr_inner(const Expr* expr);
@@ -123,7 +129,6 @@ class Printer {
   void lambda(const Expr* expr);
   void comprehension(const Expr* expr);
   void clauses(const Expr* expr);
-  void boolean(const Expr* expr);
   void constant(PyObject* object, int least);
   bool several_lines(const Expr* expr);
   int constant_precedence(PyObject* object) const;
@@ -160,6 +165,7 @@ class Printer {
   std::vector<Binding> bindings_;
   std::unordered_map<std::string, std::string> renamed_;
   std::map<PyObject*, std::string> objects_;
+  std::deque<Expr> made_;  // that are nowhere in the tree
 };
 
 }  // namespace pellucid::decompile

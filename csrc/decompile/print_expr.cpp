@@ -16,24 +16,17 @@ constexpr std::array kBinaryLevel{kPrecSum,   kPrecBitAnd, kPrecTerm,  kPrecShif
 constexpr std::array kUnaryText{"+", "-", "~", "not "};
 constexpr std::array kCompareText{"<", "<=", "==", "!=", ">", ">=", "in", "not in", "is", "is not"};
 
-const std::set<std::string>& keywords() {
+bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
+
+}  // namespace
+
+bool is_keyword(const std::string& name) {
   static const std::set<std::string> kWords{"False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
                                             "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
                                             "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
                                             "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
-  return kWords;
+  return kWords.count(name) != 0;
 }
-
-bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
-
-// Whether `not` in front of it would compile to the opposite comparison.
-bool turns_around(const Expr* expr) {
-  return expr->kind == ExprKind::kCompare && expr->ops.size() == 1 && expr->ops[0] >= kIn && expr->number == 0;
-}
-
-bool is_not(const Expr* expr) { return expr->kind == ExprKind::kUnary && expr->op == kNot; }
-
-}  // namespace
 
 std::string Printer::repr(PyObject* object) {
   const py::Ref text = py::Ref::steal(PyObject_Repr(object));
@@ -58,7 +51,7 @@ std::string Printer::identifier(const std::string& name) {
   const auto is_letter = [](unsigned char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_plain = [&](unsigned char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
   if (!name.empty() && is_letter(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), is_plain) &&
-      keywords().count(name) == 0) {
+      !is_keyword(name)) {
     return name;
   }
   const auto found = renamed_.find(name);
@@ -69,7 +62,7 @@ std::string Printer::identifier(const std::string& name) {
     no_form("a name that is no text");
   }
   std::string chosen = name;
-  if (PyUnicode_IsIdentifier(text.get()) != 1 || keywords().count(name) != 0) {
+  if (PyUnicode_IsIdentifier(text.get()) != 1 || is_keyword(name)) {
     chosen = "__name_" + std::to_string(bindings_.size());
     bindings_.push_back({chosen, text, true});
   }
@@ -134,6 +127,7 @@ int Printer::constant_precedence(PyObject* object) const {
     const Py_complex value = PyComplex_AsCComplex(object);
     if (!std::isfinite(value.real) || !std::isfinite(value.imag)) return kPrecAtom;
     if (value.real == 0 && std::signbit(value.real) == std::signbit(value.imag)) return std::signbit(value.imag) ? kPrecUnary : kPrecAtom;
+    if (value.real != 0 && value.imag == 0 && std::signbit(value.imag)) return kPrecUnary;
     return kPrecSum;
   }
   if (PyTuple_CheckExact(object)) return kPrecAtom;
@@ -176,7 +170,9 @@ void Printer::constant(PyObject* object, int least) {
       }
       const py::Ref boxed = py::Ref::steal(imaginary != 0 || real == 0 ? PyComplex_FromDoubles(0, imaginary) : PyFloat_FromDouble(real));
       if (!boxed) no_form("a constant that has no text");
-      out_ += repr(boxed.get());
+      std::string text = repr(boxed.get());
+      if (text.ends_with(".0")) text.resize(text.size() - 2);  // the sum makes it a float
+      out_ += text;
     };
     const bool minus = std::signbit(value.imag), minus_real = std::signbit(value.real);
     if (std::isnan(value.real) || std::isnan(value.imag) || (value.real == 0 && minus_real && !minus)) {
@@ -184,6 +180,10 @@ void Printer::constant(PyObject* object, int least) {
     } else if (value.real == 0 && minus == minus_real) {
       if (minus) out_ += '-';
       part(0, std::fabs(value.imag));
+    } else if (value.real != 0 && value.imag == 0 && minus) {  // no difference has that zero
+      out_ += "-(";
+      part(-value.real, 0);
+      out_ += "+0j)";
     } else {
       if (value.real == 0) {
         out_ += '0';
@@ -300,35 +300,6 @@ void Printer::tuple(const Exprs& list, bool bare) {
   items(list, 0, bare ? kPrecTest : kPrecTest);
   if (list.size() == 1) out_ += ',';
   if (!bare) close(')');
-}
-
-// Jumps say nothing of `not (a or b)` against `not a and not b`. The compiler turns `not a in b` around, so where such a test was not
-// turned it stood in the first form.
-void Printer::boolean(const Expr* e) {
-  const int level = e->op == kOr ? kPrecOr : kPrecAnd;
-  const char* text = e->op == kOr ? " or " : " and ";
-  const char* other = e->op == kOr ? " and " : " or ";
-  size_t i = 0;
-  bool first = true;
-  while (i < e->items.size()) {
-    if (!first) out_ += text;
-    first = false;
-    size_t end = i;
-    bool turned = false;
-    while (end < e->items.size() && is_not(e->items[end])) turned |= turns_around(e->items[end++]->items[0]);
-    if (turned && end - i > 1 && e->number == 1) {
-      out_ += "not ";
-      open('(');
-      for (size_t k = i; k < end; ++k) {
-        if (k > i) out_ += other;
-        expr(e->items[k]->items[0], e->op == kOr ? kPrecAnd + 1 : kPrecOr + 1);
-      }
-      close(')');
-      i = end;
-      continue;
-    }
-    expr(e->items[i++], level + 1);
-  }
 }
 
 void Printer::expr_inner(const Expr* e) {
@@ -653,10 +624,7 @@ bool Printer::joined_pieces(const Expr* e, const std::string& quote, bool spec, 
     if (part->items[0]->kind == ExprKind::kFunction || text.find(":=") != std::string::npos) text = "(" + text + ")";
     // A lambda's colon would begin the format.
     if (part->items[0]->kind == ExprKind::kConditional && text.find("lambda") != std::string::npos) text = "(" + text + ")";
-    if (version_ < 312 &&
-        (text.find('\\') != std::string::npos || text.find(quote) != std::string::npos || text.find('#') != std::string::npos)) {
-      *clash = true;
-    }
+    if (version_ < 312 && (text.find('\\') != std::string::npos || text.find(quote) != std::string::npos)) *clash = true;
     if (version_ < 312 && quote.size() == 1 && text.find('\n') != std::string::npos) *clash = true;
     *out += '{';
     if (text[0] == '{') *out += ' ';

@@ -195,6 +195,9 @@ class Structurer {
   bool join_conditions(Node& node, Node& other);
   bool join_comparison(Node& node, Node& other);
   void skip_jump(Node& node);
+  void add_unreached_value(Node& node, int jump);  // these three in old_constants.cpp
+  bool join_constant_branch(Node& node);
+  Expr* constant_test(Expr* test, bool guards);
   bool join_value(Node& node, Node& other);
   bool join_branches(Node& node, Node& fall, Node& jump);
   bool can_absorb(int from, int block) const;
@@ -281,13 +284,19 @@ class Structurer {
   size_t else_by_columns(const Stmt* stmt, const Stmts& body, size_t behind) const;
   void find_else_clauses(Stmts& body);
 
+  // annotations.cpp
+  void find_annotated_items(Stmts& body);
+  void find_annotated_attributes(Stmts& body);
+
   // unreached.cpp
   Stmts unreached_statements(int i, const Exprs& stack);
+  int unreached_end(int region) const;
   void add_unreached(int i, const Exprs& stack, Stmts* out) {
     const Stmts more = unreached_statements(i, stack);
     out->insert(out->end(), more.begin(), more.end());
   }
   void find_unreached_names();
+  void find_unreached_cells();
   bool guards_unreached_names(Stmt* nop);
   void add_unreached_names(ChoiceKind kind, const Instruction* about, Stmts* out);
   void place_unreached_names(Stmts& body);
@@ -334,7 +343,7 @@ class Structurer {
   std::vector<int> region_of_handler_;     // by block, -1: no handler
   std::vector<Loop> loops_;
   std::vector<std::string> globals_, nonlocals_;
-  std::vector<std::string> unreached_names_, unreached_locals_;
+  std::vector<std::string> unreached_names_, unreached_locals_, unreached_cells_;
   bool needs_unreached_ = false;
   std::vector<int> first_lines_;  // by name and variable: the first line that has it
   std::set<int> kept_unreached_;  // instructions that nothing reaches but stand in the body
@@ -356,6 +365,8 @@ bool equal(const Stmts& a, size_t from, const Stmts& b);
 bool copied_with_tail(const Stmts& body, size_t index, const Stmts& final, Stmts* tail);
 void decompile_function(Session& session, Function& function, CodeKind kind);
 void add_to_signature(Function& function);
+bool are_keywords(const Expr* dict);       // whether its items may stand as keyword arguments
+bool is_keyword(const std::string& name);  // no identifier for that; print_expr.cpp
 bool is_type_scope(const std::string& name);
 CodeKind kind_of(const bytecode::Code& code);
 Expr* lone_comprehension(Session& session, Function& function);
