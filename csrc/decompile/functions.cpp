@@ -1,6 +1,5 @@
 // Calls, and what is made of nested code objects: functions, lambdas, class bodies and comprehensions.
 #include <algorithm>
-#include <cctype>
 
 #include "bytecode/neutral_code.h"
 #include "decompile/structure.h"
@@ -14,10 +13,10 @@ bool is_comprehension(const std::string& name) {
   return name == "<listcomp>" || name == "<setcomp>" || name == "<dictcomp>" || name == "<genexpr>";
 }
 
-bool is_identifier(const std::string& text) {
-  if (text.empty() || (std::isdigit(static_cast<unsigned char>(text[0])) != 0)) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c == '_' || (c & 0x80) != 0 || std::isalnum(static_cast<unsigned char>(c)) != 0; });
+// Whether it can stand as the name of a keyword argument.
+bool can_be_keyword(const Expr* key) {
+  return key != nullptr && key->kind == ExprKind::kConst && PyUnicode_CheckExact(key->object) && PyUnicode_IsIdentifier(key->object) == 1 &&
+         !is_keyword(utf8(key->object));
 }
 
 // The items of a display or of a constant tuple.
@@ -37,6 +36,14 @@ bool tuple_items(Arena& arena, Expr* tuple, Exprs* out) {
 }
 
 }  // namespace
+
+bool are_keywords(const Expr* dict) {
+  if (dict->items.empty()) return false;
+  for (size_t i = 0; i < dict->items.size(); i += 2) {
+    if (!can_be_keyword(dict->items[i])) return false;
+  }
+  return true;
+}
 
 CodeKind kind_of(const bytecode::Code& code) {
   constexpr int kNewLocals = 2;
@@ -227,6 +234,12 @@ Expr* Structurer::comprehension_from(Stmts* body, CompKind kind, Expr* iterable,
   made->op = static_cast<uint8_t>(kind);
   bool first = true;
   for (size_t at = 0;;) {
+    if (!first && std::all_of(body->begin(), body->end(), [](const Stmt* one) { return one->kind == StmtKind::kContinue; })) {
+      // From 3.10 on nothing is left of an element behind a false constant.
+      made->clauses.back().conditions.push_back(constant(Py_False, in));
+      made->items.assign(kind == CompKind::kDict ? 2 : 1, constant(Py_None, in));
+      break;
+    }
     if (at + 1 > body->size()) no_form("a comprehension with statements");
     Stmt* stmt = (*body)[at];
     if (stmt->kind == StmtKind::kAssign && !first && stmt->targets.size() == 1) {  // for target in [value]
@@ -357,7 +370,9 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
     pop_raw(node);
   }
   Exprs items{callable};
-  const bool constants = args->kind == ExprKind::kConst && PyTuple_CheckExact(args->object);
+  // Up to 3.9 no arguments are no constant.
+  const bool constants =
+      args->kind == ExprKind::kConst && PyTuple_CheckExact(args->object) && (code_.version >= 310 || PyTuple_GET_SIZE(args->object) > 0);
   if ((args->kind == ExprKind::kTuple && (args->op == 1 || (has_keywords && args->op == 0))) || (constants && has_keywords)) {
     Exprs positional;
     tuple_items(arena_, args, &positional);
@@ -371,7 +386,10 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
   }
   if (keywords != nullptr) {
     Exprs entries{nullptr, keywords};
-    if (keywords->kind == ExprKind::kDict && keywords->number != 2) entries = keywords->items;
+    const auto has_star = [](const Expr* item) { return item->kind == ExprKind::kStarred; };
+    const bool whole = code_.version == 308 && keywords->kind == ExprKind::kDict && keywords->number == 0 &&
+                       (!are_keywords(keywords) || std::none_of(items.begin() + 1, items.end(), has_star));
+    if (keywords->kind == ExprKind::kDict && keywords->number != 2 && !whole) entries = keywords->items;
     for (size_t i = 0; i + 1 < entries.size(); i += 2) {
       Expr* key = entries[i];
       Expr* keyword = make(ExprKind::kKeyword, in);
@@ -380,7 +398,7 @@ void Structurer::call_ex(Node& node, const Instruction& in, bool has_keywords) {
       keyword->last = entries[i + 1]->last;
       keyword->at = entries[i + 1]->at;
       if (key != nullptr) {
-        if (key->kind != ExprKind::kConst || !PyUnicode_Check(key->object) || !is_identifier(text_of(key->object))) {
+        if (!can_be_keyword(key)) {
           Expr* dict = make(ExprKind::kDict, in);
           dict->items = {key, entries[i + 1]};
           keyword->items = {dict};

@@ -43,7 +43,8 @@ void Structurer::unpack_maps(Node& node, const Instruction& in) {
   Expr* made = make(ExprKind::kDict, in);
   bool plain_before = false;
   for (Expr* part : parts) {
-    const bool plain = part->kind == ExprKind::kDict && !part->items.empty() && part->number == 0 && !plain_before && parts.size() > 1;
+    const bool plain = part->kind == ExprKind::kDict && !part->items.empty() && part->number == 0 && !plain_before && parts.size() > 1 &&
+                       (in.op == Op::BUILD_MAP_UNPACK || are_keywords(part));
     plain_before = plain;
     if (plain) {
       made->items.insert(made->items.end(), part->items.begin(), part->items.end());
