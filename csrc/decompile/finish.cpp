@@ -329,6 +329,8 @@ void Structurer::finish(Stmts& body) {
   settle_matches(body);
   find_unreached_names();
   tidy(body, true, 0);
+  find_annotated_items(body);
+  find_annotated_attributes(body);
   if (code_.version >= 311) {
     find_else_clauses(body);
     place_branches(body, false);
