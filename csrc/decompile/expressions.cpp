@@ -196,6 +196,7 @@ void Structurer::absorb(Node& node, int block) {
       return;
     }
     if (in.op == Op::JUMP_ABSOLUTE) {
+      if (code_.version < 310) add_unreached_value(node, i);
       node.taken = true;
       node.jump_at = &in;
     }
@@ -230,6 +231,7 @@ bool Structurer::continues_comparison(const Node& node) const {
 
 bool Structurer::reduce_once(Node& node) {
   const int region = flow_.blocks[at(node.last)].region;
+  if (code_.version < 310 && join_constant_branch(node)) return true;
   Node* other = child(node.fall, node.stack, region);
   if (other == nullptr || !only_nops(other->stmts) || case_test(*other) != nullptr) return false;
   if (case_test(node) != nullptr) return join_guard(node, *other);
@@ -258,7 +260,11 @@ bool Structurer::same_target(int a, int b) const {
     const Block& one = flow_.blocks[at(block)];
     return one.end - one.start == 1 && flow_.ins[at(one.start)].op == Op::JUMP_ABSOLUTE && flow_.ins[at(one.start)].position.line < 0;
   };
-  return a == b || ((copied(a) || copied(b)) && flow_.resolve(a) == flow_.resolve(b));
+  if (a == b) return true;
+  // From 3.10 on only jumps within a line are led past others; in a comprehension there is no statement that could make the difference.
+  const bool jumps =
+      code_.version >= 310 && (kind_ == CodeKind::kComprehension || inlining_ > 0) && (flow_.only_jumps(a) || flow_.only_jumps(b));
+  return (copied(a) || copied(b) || jumps) && flow_.resolve(a) == flow_.resolve(b);
 }
 
 bool Structurer::join_conditions(Node& node, Node& other) {

@@ -10,6 +10,22 @@
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
+
+// The last instruction that nothing reaches of what ends a finally block of 3.8 that always leaves; what follows the statement stands
+// behind it. -1: there is none.
+int Structurer::unreached_end(int region) const {
+  if (!flow_.regions[static_cast<size_t>(region)].shared || flow_.regions[static_cast<size_t>(region)].kind != RegionKind::kFinally)
+    return -1;
+  const int handler = flow_.regions[static_cast<size_t>(region)].handler;
+  const auto n = static_cast<int>(flow_.ins.size());
+  const int end = flow_.blocks[static_cast<size_t>(flow_.last_dominated[static_cast<size_t>(handler)])].end;
+  if (end + 1 >= n || flow_.ins[static_cast<size_t>(end)].op != Op::RERAISE || flow_.ins[static_cast<size_t>(end) + 1].op != Op::POP_TOP ||
+      flow_.blocks[static_cast<size_t>(flow_.block_of[static_cast<size_t>(end)])].reachable) {
+    return -1;
+  }
+  return end + 1;
+}
+
 // Up to 3.9 statements that nothing reaches stay in the code. Those behind `i`, which leaves, as far as they are simple ones, unless what
 // compilers add begins there. `stack`: what lies below statements there.
 Stmts Structurer::unreached_statements(int i, const Exprs& stack) {
@@ -25,12 +41,27 @@ Stmts Structurer::unreached_statements(int i, const Exprs& stack) {
            in(k).op != Op::POP_EXCEPT && in(k).op != Op::END_FINALLY && in(k).op != Op::PUSH_EXC_INFO && in(k).op != Op::BEFORE_WITH &&
            !flow_.blocks[static_cast<size_t>(flow_.block_of[static_cast<size_t>(k)])].reachable;
   };
+  // Where code is reached up to `i` the jump is likely to be what a branch that ends there would go on to.
+  const auto breaks = [&](int k) {
+    return !flow_.blocks[static_cast<size_t>(flow_.block_of[static_cast<size_t>(i)])].reachable && !loops_.empty() &&
+           loops_.back().follow >= 0 && in(k).op == Op::JUMP_ABSOLUTE && in(k).offset == in(k - 1).offset + 2 &&
+           !flow_.blocks[static_cast<size_t>(flow_.block_of[static_cast<size_t>(k)])].reachable &&
+           flow_.block_of[static_cast<size_t>(in(k).target)] == loops_.back().follow;
+  };
   Node node;
   node.stack = stack;
   size_t complete = 0;
   bool ended = false;
   try {
-    for (int k = i + 1; goes_on(k) && !ended; ++k) {
+    for (int k = i + 1; (goes_on(k) || breaks(k)) && !ended; ++k) {
+      const int dropped = in(k).op == Op::POP_TOP && node.stack.size() == stack.size() && k + 1 < n ? k + 1 : k;  // a loop's iterator
+      if (node.stack.size() == stack.size() && breaks(dropped)) {
+        Stmt* made = arena_.stmt(StmtKind::kBreak);
+        made->at = &in(dropped);
+        node.stmts.push_back(made);
+        complete = node.stmts.size();
+        break;
+      }
       if (node.stack.size() == stack.size() && returns_none(k) && (k + 2 >= n || in(k + 2).offset < 0)) break;  // the end of the code
       execute(node, k);
       ended = in(k).op == Op::RETURN_VALUE || in(k).op == Op::RAISE_VARARGS;
@@ -69,6 +100,29 @@ void Structurer::find_unreached_names() {
     unreached_locals_.push_back(local_at(static_cast<uint32_t>(i)));
     needs_unreached_ |= used[i] != 0;  // it is local only because something binds it
   }
+  find_unreached_cells();
+}
+
+// Variables in cells that nothing closes over: functions that nothing reaches did.
+void Structurer::find_unreached_cells() {
+  if (kind_ != CodeKind::kFunction) return;
+  std::vector<uint8_t> closed(code_.localsplus_names.size()), bound(closed.size());
+  for (const Instruction& in : code_.instructions) {
+    if (in.arg >= closed.size()) continue;
+    if (in.op == Op::LOAD_CLOSURE || (code_.version >= 313 && in.op == Op::LOAD_FAST)) closed[in.arg] = 1;
+    if (in.op == Op::STORE_DEREF || in.op == Op::DELETE_DEREF) bound[in.arg] = 1;
+  }
+  for (size_t i = 0; i < closed.size(); ++i) {
+    const bytecode::LocalKind kind = code_.localsplus_kinds[i];
+    if (closed[i] != 0 || (kind != bytecode::LocalKind::kCell && kind != bytecode::LocalKind::kLocalCell)) continue;
+    const std::string text = local_at(static_cast<uint32_t>(i));
+    size_t named = 0;  // the variable of an inlined comprehension may have the name of another one
+    for (size_t k = 0; k < closed.size(); ++k) named += local_at(static_cast<uint32_t>(k)) == text ? 1 : 0;
+    if (named > 1) continue;
+    unreached_cells_.push_back(text);
+    if (kind == bytecode::LocalKind::kCell && bound[i] == 0) unreached_locals_.push_back(unreached_cells_.back());
+    needs_unreached_ = true;
+  }
 }
 
 // The statement goes to `out` if `about` is where it is to stand.
@@ -83,6 +137,19 @@ void Structurer::add_unreached_names(ChoiceKind kind, const Instruction* about, 
     made->at = &kNowhere;
     made->value = constant(Py_None, kNowhere);
     for (const std::string& text : unreached_locals_) made->targets.push_back(name(text, kNowhere));
+    out->push_back(made);
+  }
+  if (!unreached_cells_.empty()) {
+    Stmt* made = arena_.stmt(StmtKind::kExpression);
+    made->at = &kNowhere;
+    made->value = make(ExprKind::kFunction, kNowhere);
+    made->value->function = arena_.function();
+    Expr* result = name(unreached_cells_[0], kNowhere);
+    if (unreached_cells_.size() > 1) {
+      result = make(ExprKind::kTuple, kNowhere);
+      for (const std::string& text : unreached_cells_) result->items.push_back(name(text, kNowhere));
+    }
+    made->value->function->result = result;
     out->push_back(made);
   }
   if (!unreached_names_.empty()) {
@@ -102,7 +169,7 @@ void Structurer::add_unreached_names(ChoiceKind kind, const Instruction* about, 
 
 // Makes `if False:` with these names of an instruction without effect, if that is where they stood.
 bool Structurer::guards_unreached_names(Stmt* nop) {
-  if (code_.version < 310 || (unreached_names_.empty() && unreached_locals_.empty())) return false;
+  if (code_.version < 310 || (unreached_names_.empty() && unreached_locals_.empty() && unreached_cells_.empty())) return false;
   Stmts body;
   add_unreached_names(ChoiceKind::kUnreachedIf, nop->at, &body);
   if (body.empty()) return false;
@@ -131,13 +198,21 @@ void Structurer::place_unreached_names(Stmts& body) {
 
 // Names that are used nowhere, put somewhere into the body of the code object.
 void Structurer::add_unreached_names(Stmts* body) {
-  if (unreached_names_.empty() && unreached_locals_.empty()) return;
+  if (unreached_names_.empty() && unreached_locals_.empty() && unreached_cells_.empty()) return;
   place_unreached_names(*body);
   if (kind_ != CodeKind::kFunction) return;
   static const Instruction kNowhere;
   Stmts behind;
   add_unreached_names(ChoiceKind::kUnreachedEnd, &flow_.ins.back(), &behind);
   if (behind.empty()) return;
+  if (code_.version < 310 && unreached_names_.empty() && !unreached_cells_.empty()) {  // leaves nothing there, no names either
+    Stmt* made = arena_.stmt(StmtKind::kIf);
+    made->at = &kNowhere;
+    made->value = constant(Py_False, kNowhere);
+    made->body = std::move(behind);
+    body->push_back(made);
+    return;
+  }
   const bool ends = !body->empty() && (leaves(body->back()) || (body->back()->kind == StmtKind::kWhile && body->back()->value == nullptr));
   if (!ends) {
     Stmt* made = arena_.stmt(StmtKind::kReturn);
