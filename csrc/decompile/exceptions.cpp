@@ -76,10 +76,13 @@ std::vector<std::pair<int, int>> Structurer::leaving_edges(int region, int entry
   return edges;
 }
 
-// No statement but the one at hand goes on at a block, nor at the one it only jumps to.
+// No statement but the one at hand goes on at a block, nor on the way to the one it only jumps to.
 void Structurer::bar(int block, int by) {
-  barrier_[at(block)] += by;
-  if (const int target = flow_.resolve(block); target != block) barrier_[at(target)] += by;
+  for (size_t steps = 0; steps <= flow_.blocks.size(); ++steps) {
+    barrier_[at(block)] += by;
+    if (!flow_.only_jumps(block)) return;
+    block = flow_.blocks[at(block)].fall;
+  }
 }
 
 // A block that only returns or raises.
@@ -164,7 +167,10 @@ int Structurer::normal_end(int region, int block, size_t depth) {
     (void)from;
     if (flow_.blocks[at(to)].depth != static_cast<int>(depth)) continue;
     others.push_back(to);
-    if (to > last && (end < 0 || to < end)) end = to;
+    if (to <= last) continue;
+    // In 3.10 the copy of the finally block right in front of the handler is the one where the body ends.
+    const bool later = code_.version == 310 && to < flow_.regions[at(region)].handler && end >= 0 && to > end;
+    if (end < 0 || to < end || later) end = to;
   }
   std::sort(others.begin(), others.end());
   others.push_back(-1);
@@ -387,20 +393,33 @@ int Structurer::make_except(int region, int block, Exprs* stack, Stmts* out, int
     return flow_.ins[at(flow_.blocks[at(last)].end - 1)].position.line <= last_line;
   };
   const auto reaches_next = [&](int to) { return behind >= 0 && flow_.resolve(to) == behind; };
+  // What leaves the statement around other than by its end. In 3.10 what follows a statement may have been copied to where it returns.
+  const auto returns = [&](int to) {
+    for (size_t steps = 0; to >= 0 && steps < flow_.blocks.size(); ++steps, to = flow_.blocks[at(to)].fall) {
+      if (is_exit(to)) return true;
+      if (flow_.blocks[at(to)].jump >= 0 || flow_.blocks[at(to)].header) return false;
+    }
+    return false;
+  };
+  const auto goes_elsewhere = [&](int to) {
+    return code_.version <= 311 && around >= 0 && behind >= 0 && flow_.regions[at(around)].kind != RegionKind::kExcept &&
+           !flow_.within(flow_.blocks[at(to)].region, around) && !reaches_next(to) && (code_.version != 310 || !returns(to));
+  };
   int follow = -1, normal = -1;
   const bool exact = code_.version < 310;  // dead code tells: see old_else.cpp
   bool to_next = false, handlers_to_next = false;
   for (int to : from_handlers) {
     if (reaches_next(to)) {
       to_next = handlers_to_next = true;
-    } else if (!exits_alone(to, true) && (follow < 0 || flow_.blocks[at(to)].order > flow_.blocks[at(follow)].order)) {
+    } else if (!goes_elsewhere(to) && !exits_alone(to, true) &&
+               (follow < 0 || flow_.blocks[at(to)].order > flow_.blocks[at(follow)].order)) {
       follow = to;
     }
   }
   for (int to : from_body) {
     if (reaches_next(to)) {
       to_next = true;
-    } else if (!exact && to != follow && !exits_alone(to, false) && (normal < 0 || to > normal)) {
+    } else if (!exact && to != follow && !goes_elsewhere(to) && !exits_alone(to, false) && (normal < 0 || to > normal)) {
       normal = to;
     }
   }

@@ -49,6 +49,7 @@ class Builder {
     replace_patterns();
     name_regions();
     place_nops();
+    if (code_.version >= 310) split_breaks();
     make_blocks();
     reach();
     dominate();
@@ -117,6 +118,7 @@ class Builder {
       region.after_with = swallowed;
     } else if (is(i, Op::PUSH_EXC_INFO)) {
       region.kind = RegionKind::kFinally;
+      if (in(i).arg != 0) return;  // up to 3.10 known from what set it up
       if (is(skip_nops(i + 1), Op::POP_TOP)) {
         region.kind = RegionKind::kExcept;
         return;
@@ -169,6 +171,33 @@ class Builder {
     }
   }
 
+  static constexpr uint8_t kBehindBreak = 2;  // a leader of that kind
+
+  // Where a loop drops its iterator before anything is evaluated there stood a `break`: what follows is a copy of what follows the loop.
+  // A `return` evaluates its value first, unless it is a constant.
+  void split_breaks() {
+    for (int loop = 0; loop < size(); ++loop) {
+      if (in(loop).op != Op::FOR_ITER) continue;
+      for (int i = loop + 1; i < in(loop).target; ++i) {
+        if (in(i).op != Op::POP_TOP || depths_[at(i)] != depths_[at(loop)] || i + 2 >= size() || depths_[at(i) + 1] < 0) continue;
+        const int next = skip_nops(i + 1);
+        const Op op = in(next).op;
+        const bool returns = op == Op::RETURN_VALUE || op == Op::RETURN_CONST || op == Op::POP_TOP || op == Op::POP_EXCEPT ||
+                             op == Op::SWAP || op == Op::ROT_TWO || (op == Op::LOAD_CONST && in(next + 1).op == Op::RETURN_VALUE);
+        if (!returns && ends_exit(next)) leaders_[at(next)] = kBehindBreak;
+      }
+    }
+  }
+
+  // Whether straight-line code from `i` on ends in a return.
+  bool ends_exit(int i) const {
+    for (; i < size() && in(i).target < 0 && row_of_[at(i)] < 0; ++i) {
+      if (in(i).op == Op::RETURN_VALUE || in(i).op == Op::RETURN_CONST) return true;
+      if (!bytecode::falls_through(in(i).op)) return false;
+    }
+    return false;
+  }
+
   void make_blocks() {
     const int n = size();
     leaders_[0] = 1;
@@ -188,6 +217,7 @@ class Builder {
         Block& made = flow_.blocks.emplace_back();
         made.start = i;
         made.region = region_of_[at(i)];
+        made.behind_break = leaders_[at(i)] == kBehindBreak;
       }
       flow_.blocks.back().end = i + 1;
       flow_.block_of[at(i)] = static_cast<int>(flow_.blocks.size()) - 1;

@@ -48,9 +48,10 @@ struct Block {
   int region = -1;
   int depth = -1;  // stack depth at its start
   bool reachable = false;
-  bool header = false;   // of a loop
-  bool handler = false;  // entered by an exception
-  bool cold = false;     // reached through handlers only
+  bool header = false;        // of a loop
+  bool handler = false;       // entered by an exception
+  bool cold = false;          // reached through handlers only
+  bool behind_break = false;  // a copy of what follows a loop, which dropped its iterator right before
   int idom = -1;
   int order = -1;               // in reverse postorder
   int in_edges = 0;             // ordinary edges from reachable blocks

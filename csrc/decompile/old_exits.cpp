@@ -30,7 +30,10 @@ class ExitMerger {
         tables_(*bytecode::tables(code.version)) {
     targets_.assign(flow.ins.size(), 0);
     for (const Instruction& in : flow.ins) {
-      if (in.target >= 0) targets_[at(in.target)] = 1;
+      if (in.target < 0) continue;
+      const bool keeps = in.op == Op::JUMP_IF_TRUE_OR_POP || in.op == Op::JUMP_IF_FALSE_OR_POP;
+      uint8_t& kind = targets_[at(in.target)];
+      kind = std::max(kind, static_cast<uint8_t>(keeps ? 2 : 1));
     }
   }
 
@@ -94,6 +97,8 @@ class ExitMerger {
         break;
       }
       ++length;
+      // What ends a handler is guarded otherwise than the value that is returned behind it.
+      if (in.op == Op::POP_EXCEPT && targets_[at(i)] == 0 && targets_[at(j)] == 0 && consumes(a, length)) continue;
       if (begins(i) && begins(j)) {
         bounded = true;
         break;
@@ -102,10 +107,14 @@ class ExitMerger {
     }
     if (length == 0) return 0;
     // What ends a finally block is copied with it, never alone.
+    if (length > 1 && begins_with_value(a - length + 1) && in_expression(b - length)) return length;
     if (original_[at(a)].op == Op::RERAISE) return bounded && length > 1 && !consumes(a, length) ? length : 0;
     if ((bounded || implied) && !consumes(a, length)) return length;
     return bounded ? 0 : small(a, b, length);
   }
+
+  // Whether a branch of an expression leads here with its value, which is dropped.
+  bool begins_with_value(int i) const { return original_[at(i)].op == Op::POP_TOP && targets_[at(i)] == 2; }
 
   // Where it is not known where the copied code began: as much as is copied at all.
   int small(int a, int b, int length) const {
@@ -190,7 +199,7 @@ class ExitMerger {
   const std::vector<int>&row_of_, &depths_;
   const std::vector<uint8_t>& leaders_;
   const bytecode::Tables& tables_;
-  std::vector<uint8_t> targets_;
+  std::vector<uint8_t> targets_;  // by instruction: 1 where jumps lead to it, 2 where some do with a value
 };
 
 }  // namespace

@@ -132,6 +132,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
       block = make_try(entered, block, &stack, &out, next, falls);
       const int handlers = flow_.last_dominated[at(flow_.regions[at(entered)].handler)];
       if (block < 0 && last_in(handlers)->op == Op::RERAISE) add_unreached(flow_.blocks[at(handlers)].end - 1, stack, &out);
+      if (block < 0) add_unreached(unreached_end(entered), stack, &out);
       continue;
     }
     mark_leaving(region, block, &out);
@@ -149,7 +150,13 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
     stack = node->stack;
     about = last_in(node->last);
     if (node->end == End::kStop) {
-      if (last_in(node->last)->op != Op::RERAISE) add_unreached(flow_.blocks[at(node->last)].end - 1, stack, &out);
+      if (last_in(node->last)->op == Op::END_FINALLY) {
+        const auto ends = [&](const Region& r) { return r.shared && r.end >= node->first && r.end <= node->last; };
+        const auto found = std::find_if(flow_.regions.begin(), flow_.regions.end(), ends);
+        if (found != flow_.regions.end()) add_unreached(unreached_end(static_cast<int>(found - flow_.regions.begin())), stack, &out);
+      } else if (last_in(node->last)->op != Op::RERAISE) {
+        add_unreached(flow_.blocks[at(node->last)].end - 1, stack, &out);
+      }
       break;
     }
     if (node->end == End::kGo) {
@@ -197,7 +204,7 @@ int Structurer::behind_else(const Node& node) const {
   if (flow_.blocks[at(to)].region != flow_.blocks[at(node.last)].region) return -1;
   if (flow_.end >= 0 && to == flow_.block_of[at(flow_.end)]) return -1;
   for (int up = to; up >= 0; up = flow_.blocks[at(up)].idom) {
-    if (up == (dead ? node.jump : node.fall)) return to;
+    if (up == node.fall || (dead && up == node.jump)) return to;
     if (flow_.blocks[at(up)].order <= flow_.blocks[at(node.last)].order) return -1;
   }
   return -1;
@@ -242,7 +249,8 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
       return jump;
     }
   }
-  if (const Stmt* failed = is_case ? nullptr : failed_assertion(made->body, code_.version); failed != nullptr) {
+  const bool plain = code_.version == 308 && has_old_else(jump);  // an assertion has no else clause
+  if (const Stmt* failed = is_case || plain ? nullptr : failed_assertion(made->body, code_.version); failed != nullptr) {
     made->kind = StmtKind::kAssert;
     made->value = negate(node.test, node.test->at);
     made->body.clear();
@@ -280,6 +288,7 @@ int Structurer::make_if(Node& node, Stmts* out, int next, bool* falls) {
   } else {
     made->orelse = sequence(jump, stack, behind, region, &else_falls);
   }
+  if (code_.version < 310 && !is_case) made->value = constant_test(made->value, !only_nops(made->body) || !made->orelse.empty());
   if (is_case) make_case(made, follow == jump && merge < 0 && !then_falls);
   out->push_back(made);
   if (merge >= 0) {
@@ -380,8 +389,11 @@ std::vector<int> Structurer::loop_exits(int header, bool iterates, int exit) {
       if (s < 0 || s == exit || !seen_.add(s)) continue;
       const Block& target = flow_.blocks[at(s)];
       const bool deeper = iterates ? target.depth >= depth : target.depth > depth;
-      if (inside_.has(s) || deeper || (target.handler && target.depth >= depth) ||
-          decide(ChoiceKind::kInside, &flow_.ins[at(target.start)], (s > header && s <= last && !stands_behind(s)) || stands_inside(s))) {
+      if (iterates && target.behind_break && s == block.fall) {
+        exits.push_back(s);
+      } else if (inside_.has(s) || deeper || (target.handler && target.depth >= depth) ||
+                 decide(ChoiceKind::kInside, &flow_.ins[at(target.start)],
+                        (s > header && s <= last && !stands_behind(s)) || stands_inside(s))) {
         pending.push_back(s);
       } else {
         exits.push_back(s);
