@@ -20,7 +20,7 @@ PROGRAMS = {
                     return 'one'
                 case -2.5:
                     return 'negative'
-                case 1.0-2j:
+                case 1-2j:
                     return 'complex'
                 case -1j:
                     return 'imaginary'

@@ -217,6 +217,19 @@ PROGRAMS = {
 # What 3.9 and 3.10 put apart, up to 3.9 dead code tells.
 ONLY = {
     (308, 309): {
+        "no arguments but stars": """
+            def f(a):
+                f(*(), **{})
+                f(*(), **a)
+                f(*(), x=a)
+            """,
+        "variables that only functions close over that nothing reaches": """
+            def f(a):
+                g(a)
+                if False:
+                    b = None
+                    lambda: (a, b)
+            """,
         "an else clause behind a return": """
             def f(a):
                 if a:
@@ -281,6 +294,77 @@ ONLY = {
                 if a:
                     raise A('x' if b is None else b)
                 g(a if b else 0)
+            """,
+    },
+    (308,): {
+        "arguments of mappings": """
+            def f(a, b):
+                f(0, **{})
+                f(**{})
+                f(*a, **{})
+                f(a, **{'a': b, 'b': 2})
+                f(a, **{'a': b, b: 2})
+                f(a, **{'no name': 1})
+                f(a, a=1, **{'a': b, b: 2})
+                f(*a, b=1)
+            """,
+        "finally blocks that always leave": """
+            def f(a):
+                while a:
+                    try:
+                        g()
+                    finally:
+                        break
+                for x in a:
+                    try:
+                        continue
+                    finally:
+                        h()
+                        break
+                try:
+                    return 1
+                finally:
+                    return 2
+            """,
+        "what nothing reaches behind a finally block that always leaves": """
+            def f(a):
+                for x in a:
+                    try:
+                        g()
+                    finally:
+                        continue
+                    h()
+                while a:
+                    try:
+                        g()
+                    finally:
+                        continue
+                    break
+                try:
+                    h()
+                finally:
+                    return
+                k()
+            """,
+    },
+    (308, 309, 310): {
+        "not in front of or": """
+            def f(a, b, c):
+                if not (a is None or b and c):
+                    g()
+                while not (a and b or c in a or b and not c):
+                    h()
+                if b and not (a and c or a in b):
+                    g()
+                a = 1 if not (a in b or not c) else 2
+            """,
+        "annotations of items": """
+            def f(a):
+                a[0]: ...
+                a[1:2]: ...
+                a[1:2:3]: ...
+                a.b[0]: ...
+                return a
             """,
     },
 }
