@@ -36,6 +36,14 @@ int Structurer::entered_region(int from, int block) const {
   return region;
 }
 
+bool Structurer::leaves_finally(int from, int block) const {
+  const int to = flow_.blocks[at(block)].region;
+  for (int region = from; region != to && region >= 0; region = flow_.regions[at(region)].parent) {
+    if (flow_.regions[at(region)].kind == RegionKind::kFinally) return true;
+  }
+  return false;
+}
+
 void Structurer::mark_leaving(int from, int block, Stmts* out) {
   const int to = flow_.blocks[at(block)].region;
   if (!flow_.blocks[at(block)].reachable) return;  // what guards it is not known
@@ -91,6 +99,14 @@ bool Structurer::is_exit(int block) const {
   return b.fall < 0 && b.jump < 0;
 }
 
+// Whether an instruction has the place of a with statement that it leaves, not its own.
+bool Structurer::leaves_with(int index) const {
+  const Op op = flow_.ins[at(index)].op;
+  if (op != Op::LOAD_CONST && op != Op::CALL && op != Op::POP_TOP && op != Op::RETURN_CONST && op != Op::RETURN_VALUE) return false;
+  const bytecode::Position& p = flow_.ins[at(index)].position;
+  return with_places_.count({p.line, p.column, p.end_column}) != 0;
+}
+
 // The column at which the first statement of a block begins, as far as positions tell; -1 where they don't.
 int Structurer::statement_column(int block, bool behind_jump) const {
   const Block& b = flow_.blocks[at(block)];
@@ -98,6 +114,7 @@ int Structurer::statement_column(int block, bool behind_jump) const {
   for (int i = b.start; i < b.end; ++i) {
     const bytecode::Position& p = flow_.ins[at(i)].position;
     if (p.line <= 0 || p.column < 0 || (behind_jump && flow_.ins[at(i)].op == Op::NOP)) continue;
+    if (leaves_with(i)) continue;
     // Of `return 4` only the constant's place is left, of `return` its own.
     const bool constant = flow_.ins[at(i)].op == Op::RETURN_CONST &&
                           !(p.line == p.end_line && p.end_column - p.column == 6 && code_.consts.at(flow_.ins[at(i)].arg).get() == Py_None);
@@ -219,7 +236,9 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
   int end = normal_end(region, block, inside.size());
   // What follows the statement is where execution goes on when it swallowed an exception. Where nothing else leads there, its normal end
   // leaves otherwise: it returns, or goes on with a loop.
-  const bool likely = end >= 0 && (after < 0 || flow_.blocks[at(after)].in_edges >= 2);
+  int behind = after >= 0 ? flow_.resolve(after) : -1;
+  if (behind >= 0 && flow_.blocks[at(behind)].header) behind = after;
+  const bool likely = end >= 0 && (after < 0 || flow_.blocks[at(behind)].in_edges >= 2);
   const bool ends = likely != (end >= 0 && choose(2) != 0);
   if (!ends) end = -1;
   std::vector<int> barriers;

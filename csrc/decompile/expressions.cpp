@@ -137,6 +137,8 @@ void Structurer::build(Node& node, int block) {
     if (node.end != End::kGo || !can_absorb(node.last, node.to)) return;
     // A jump over other code leads behind a statement; only an expression goes on there.
     if (node.taken && node.to > node.last + 1 && (node.stack.empty() || is_frame(node.stack.back()))) return;
+    // What was merged with another copy of the finally block, whose place in the sequence is not known here.
+    if (flow_.only_jumps(node.to) && leaves_finally(flow_.blocks[at(node.last)].region, node.to)) return;
     block = node.to;
     mark_leaving(flow_.blocks[at(node.last)].region, block, &node.stmts);
     if (const auto found = cached_.find(block); found != cached_.end()) no_form("code reached in two ways");

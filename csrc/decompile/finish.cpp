@@ -451,6 +451,10 @@ void Structurer::run() {
     if (flow_.blocks[b].region >= 0 && flow_.blocks[b].reachable) guarded_[at(flow_.blocks[b].region)].push_back(static_cast<int>(b));
   }
   for (size_t r = 0; r < flow_.regions.size(); ++r) region_of_handler_[at(flow_.regions[r].handler)] = static_cast<int>(r);
+  for (const Instruction& in : flow_.ins) {
+    if (in.op == Op::BEFORE_WITH || in.op == Op::BEFORE_ASYNC_WITH)
+      with_places_.insert({in.position.line, in.position.column, in.position.end_column});
+  }
   constexpr int kCoroutine = 0x80, kAsyncGenerator = 0x200;
   function_.is_async = (code_.flags & (kCoroutine | kAsyncGenerator)) != 0;
   if (kind_ == CodeKind::kFunction || kind_ == CodeKind::kLambda) signature();

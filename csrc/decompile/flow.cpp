@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "bytecode/effects.h"
@@ -35,6 +36,7 @@ class Builder {
     for (int i = 0; i < size(); ++i) {
       if (in(i).op == Op::POP_EXCEPT) leaders_[at(end_of_handler(i))] = 1;
     }
+    split_behind_withs();
     merge_before_end(flow_, row_of_, depths_);
     if (code_.version >= 312) merge_small_exits(flow_, row_of_, depths_);
     if (code_.version >= 311) {
@@ -269,6 +271,26 @@ class Builder {
     }
   }
 
+  // Where `break` leaves a with statement, what follows the loop begins behind the call that ends it.
+  void split_behind_withs() {
+    if (code_.version < 312) return;
+    std::set<std::tuple<int, int, int>> withs;
+    const auto place = [&](int i) {
+      const bytecode::Position& p = in(i).position;
+      return std::tuple{p.line, p.column, p.end_column};
+    };
+    for (int i = 0; i < size(); ++i) {
+      if (in(i).op == Op::BEFORE_WITH) withs.insert(place(i));
+    }
+    for (int i = 5; i + 1 < size() && !withs.empty(); ++i) {
+      const bool call = in(i - 1).op == Op::CALL && in(i - 1).arg == 2 && in(i).op == Op::POP_TOP;
+      if (!call || withs.count(place(i)) == 0 || place(i) != place(i - 1)) continue;
+      const Instruction& left = in(i - 5);
+      const bytecode::Position& p = left.position;
+      if (left.op == Op::NOP && p.line == p.end_line && p.end_column - p.column == 5) leaders_[at(i) + 1] = 1;
+    }
+  }
+
   // Behind POP_EXCEPT, and behind the three instructions that unbind the name of `except ... as name`.
   int end_of_handler(int i) const {
     ++i;
@@ -305,17 +327,23 @@ class Builder {
     for (int i = 0; i < size(); ++i) region_of_[at(i)] = region_at(i);
     if (code_.version < 311) return;  // where the rows were made of blocks every instruction is where it belongs
     std::map<std::tuple<int, int, int>, int> copies;
+    std::vector<std::vector<int>> sources(at(size()));  // of jumps, by target
     const auto key = [&](int i) {
       const bytecode::Position& p = in(i).position;
       return std::tuple{p.line, p.column, p.end_column};
     };
     for (int i = 0; i < size(); ++i) {
       if (code_.instructions[at(i)].op == Op::NOP) ++copies[key(i)];
+      if (in(i).target >= 0) sources[at(in(i).target)].push_back(i);
     }
     for (int& region : region_of_) {  // inlined comprehensions are expressions
       while (region >= 0 && flow_.regions[at(region)].kind == RegionKind::kComprehension) region = flow_.regions[at(region)].parent;
     }
     const auto level = [&](int region) { return region < 0 ? 0 : flow_.regions[at(region)].level; };
+    const auto common = [&](int outer, int inner) {  // what is around both
+      while (!flow_.within(inner, outer)) outer = flow_.regions[at(outer)].parent;
+      return outer;
+    };
     std::vector<int> begins(flow_.regions.size(), size());  // the first instruction that a region guards
     for (int i = size(); i-- > 0;) {
       for (int region = region_of_[at(i)]; region >= 0; region = flow_.regions[at(region)].parent) begins[at(region)] = i;
@@ -326,11 +354,16 @@ class Builder {
       while (end < size() && code_.instructions[at(end)].op == Op::NOP && region_of_[at(end)] < 0) ++end;
       const bool before = i > 0 && !ends_flow(in(i - 1).op);
       int chosen = end < size() ? region_of_[at(end)] : -1;
-      if (before && (end >= size() || level(region_of_[at(i - 1)]) < level(chosen))) chosen = region_of_[at(i - 1)];
+      if (before && (end >= size() || level(region_of_[at(i - 1)]) < level(chosen))) chosen = common(region_of_[at(i - 1)], chosen);
       // A `pass` at the end of what is guarded, unless it begins a finally block, of which there are copies.
       const int inner = before ? region_of_[at(i - 1)] : -1;
       if (before && level(inner) > level(chosen) && !(inner >= 0 && flow_.regions[at(inner)].idle)) {
-        for (; i < end && in(i).position.line == in(i).position.end_line && copies[key(i)] == 1; ++i) region_of_[at(i)] = inner;
+        const auto entered = [&](int k) {
+          return std::any_of(sources[at(k)].begin(), sources[at(k)].end(),
+                             [&](int from) { return !flow_.within(region_of_[at(from)], inner); });
+        };
+        for (; i < end && in(i).position.line == in(i).position.end_line && copies[key(i)] == 1 && !entered(i); ++i)
+          region_of_[at(i)] = inner;
       }
       const int first = i;
       for (; i < end; ++i) region_of_[at(i)] = chosen;

@@ -366,6 +366,7 @@ void merge_small_exits(Flow& flow, const std::vector<int>& row_of, const std::ve
     while (length <= kLongest && a - length > 0 && b - length > 0) {
       const int p = a - length - 1, q = b - length - 1;
       const Instruction& in = flow.ins[at(p)];
+      if (withs.count(place_of(in)) != 0) break;
       if (in.target >= 0 || in.position.line < 0 || in.op == Op::NOP || is_exit(in.op) || !alike(p, q) || row_of[at(p)] != row_of[at(q)] ||
           depths[at(p)] != depths[at(q)]) {
         break;

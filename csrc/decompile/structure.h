@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -265,9 +266,11 @@ class Structurer {
   void bar(int block, int by);
   bool drops_iterator(int block) const;
   bool is_exit(int block) const;
+  bool leaves_with(int index) const;
   int statement_column(int block, bool behind_jump = false) const;
   std::vector<bytecode::Position> clause_places(int region) const;
   const bytecode::Position* place_of(int block) const;
+  bool leaves_finally(int from, int block) const;
   void mark_leaving(int from, int block, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);
@@ -330,7 +333,8 @@ class Structurer {
   Flow flow_;
   int32_t clock_ = 0;
   int end_stack_ = 0;
-  int last_dead_continue_ = -1;  // the last `continue` found that nothing reaches
+  std::set<std::tuple<int, int, int>> with_places_;  // lines and columns of with statements
+  int last_dead_continue_ = -1;                      // the last `continue` found that nothing reaches
   PyObject* keyword_names_ = nullptr;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<int, Node*> cached_;  // by first block

@@ -517,6 +517,98 @@ PROGRAMS = {
         def f(a='x\\n\\n', b=None):
             c = a
             return c
+    "a short end behind a with statement": (
+        311,
+        """
+        def f(self, a):
+            with self.lock(a):
+                if self.error is not None:
+                    raise self.error
+            self.error = None
+        """,
+    ),
+    "break out of a with statement that nothing else leaves": (
+        311,
+        """
+        def g(self):
+            counter = 0
+            while True:
+                counter += 1
+                with self.lock():
+                    counter += 10
+                    break
+                counter += 100
+            self.check(counter, 11)
+        """,
+    ),
+    "finally behind else clauses, its end copied": (
+        311,
+        """
+        def h(fut, sock, address):
+            try:
+                sock.connect(address)
+            except BlockingIOError:
+                sock.wait()
+            except BaseException as exc:
+                fut.fail(exc)
+            else:
+                fut.done(None)
+            finally:
+                fut = None
+
+
+        def i(self):
+            try:
+                self.parse(b'', True)
+            except KeyError as v:
+                self.fail(v)
+            try:
+                handler = self.target.close
+            except AttributeError:
+                pass
+            else:
+                return handler()
+            finally:
+                del self.target
+        """,
+    ),
+    "a loop is no loop because handlers lead back to what has no effect": (
+        311,
+        """
+        def j(n):
+            for i in range(n):
+                try:
+                    1 / i
+                except NameError:
+                    pass
+                except ZeroDivisionError:
+                    pass
+                n = n + i
+                try:
+                    n = 1 / i
+                except NameError:
+                    pass
+                pass
+                n = n + i
+        """,
+    ),
+    "return out of a handler in a with statement": (
+        312,
+        """
+        def f(compiler, source):
+            with warnings.catch():
+                warnings.filter('ignore')
+                try:
+                    compiler(source)
+                except SyntaxError:
+                    try:
+                        compiler(source + 'x')
+                        return
+                    except KeyError as e:
+                        return
+                    except TypeError as e:
+                        pass
+            return compiler(source, 1)
         """,
     ),
     "guarded bodies without effect": (
