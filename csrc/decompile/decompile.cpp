@@ -49,6 +49,28 @@ void guess_type_parameters(Function& function) {
   if (generic && function.type_parameters.empty()) function.type_parameters.push_back({"T", 0, nullptr, nullptr});
 }
 
+// The function that evaluates a type alias of a class looks names up in the class, which no other function does.
+Stmt* alias_in_class(Session& session, Function& function) {
+  const std::vector<py::Ref>& names = function.code.localsplus_names;
+  const bool looks_up = std::any_of(names.begin(), names.end(), [](const py::Ref& name) { return utf8(name.get()) == "__classdict__"; });
+  if (!looks_up || function.body.size() != 1 || function.body[0]->kind != StmtKind::kReturn || function.code.n_arguments() != 0)
+    return nullptr;
+  Expr* target = session.arena.expr(ExprKind::kName);
+  target->text = function.name;
+  Stmt* alias = session.arena.stmt(StmtKind::kTypeAlias);
+  alias->at = function.body[0]->at;
+  alias->targets = {target};
+  alias->value = function.body[0]->value;
+  alias->function = session.arena.function();
+  Stmt* made = session.arena.stmt(StmtKind::kClass);
+  made->at = alias->at;
+  made->function = session.arena.function();
+  made->function->name = "_";
+  made->function->kind = static_cast<uint8_t>(CodeKind::kClass);
+  made->function->body = {alias};
+  return made;
+}
+
 // What a function object keeps of its signature beside its code.
 void read_signature(Session& session, Function& function, PyObject* object) {
   const py::Ref defaults = py::Ref::steal(PyObject_GetAttrString(object, "__defaults__"));
@@ -90,6 +112,11 @@ bool structured_source(PyObject* code, const Options& options, Decompiled* out) 
     Printer printer(function.code.version, options.line_layout, &options.turned);
     if (kind == CodeKind::kComprehension) {
       printer.expression(function, lone_comprehension(session, function));
+    } else if (Stmt* around = kind == CodeKind::kFunction ? alias_in_class(session, function) : nullptr; around != nullptr) {
+      function.kind = static_cast<uint8_t>(CodeKind::kModule);
+      function.body = {around};
+      function.declarations.clear();
+      printer.function(function);
     } else {
       printer.function(function);
     }

@@ -44,7 +44,7 @@ bool Structurer::leaves_finally(int from, int block) const {
   return false;
 }
 
-void Structurer::mark_leaving(int from, int block, Stmts* out) {
+void Structurer::mark_leaving(int from, int block, const Exprs& stack, Stmts* out) {
   const int to = flow_.blocks[at(block)].region;
   if (!flow_.blocks[at(block)].reachable) return;  // what guards it is not known
   if (from < 0 || from == to || !flow_.within(from, to)) return;
@@ -54,6 +54,8 @@ void Structurer::mark_leaving(int from, int block, Stmts* out) {
     mark->text = "finally";
     mark->number = region;
     mark->order = clock_;
+    // What is to be returned; a finally block that leaves itself drops it.
+    if (static_cast<int>(stack.size()) == flow_.regions[at(region)].depth + 1 && !is_frame(stack.back())) mark->value = stack.back();
     out->push_back(mark);
   }
 }
@@ -236,9 +238,13 @@ int Structurer::make_with(int region, int block, Exprs* stack, Stmts* out, int n
   int end = normal_end(region, block, inside.size());
   // What follows the statement is where execution goes on when it swallowed an exception. Where nothing else leads there, its normal end
   // leaves otherwise: it returns, or goes on with a loop.
-  int behind = after >= 0 ? flow_.resolve(after) : -1;
-  if (behind >= 0 && flow_.blocks[at(behind)].header) behind = after;
-  const bool likely = end >= 0 && (after < 0 || flow_.blocks[at(behind)].in_edges >= 2);
+  const auto meets = [&] {
+    if (flow_.blocks[at(after)].in_edges >= 2) return true;
+    if (code_.version < 311) return false;
+    const int behind = flow_.resolve(after), on = flow_.blocks[at(end)].fall;
+    return on >= 0 && flow_.blocks[at(end)].jump < 0 && flow_.resolve(on) == behind && !flow_.blocks[at(behind)].header;
+  };
+  const bool likely = end >= 0 && (after < 0 || meets());
   const bool ends = likely != (end >= 0 && choose(2) != 0);
   if (!ends) end = -1;
   std::vector<int> barriers;

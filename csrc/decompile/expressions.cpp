@@ -140,7 +140,7 @@ void Structurer::build(Node& node, int block) {
     // What was merged with another copy of the finally block, whose place in the sequence is not known here.
     if (flow_.only_jumps(node.to) && leaves_finally(flow_.blocks[at(node.last)].region, node.to)) return;
     block = node.to;
-    mark_leaving(flow_.blocks[at(node.last)].region, block, &node.stmts);
+    mark_leaving(flow_.blocks[at(node.last)].region, block, node.stack, &node.stmts);
     if (const auto found = cached_.find(block); found != cached_.end()) no_form("code reached in two ways");
   }
 }

@@ -95,7 +95,14 @@ void Structurer::strip_copy(Stmts& body, size_t index, const Stmts& final) {
       no_form("a finally block whose copies differ");
     }
   }
+  Expr* dropped = always_leaves(final) ? body[index]->value : nullptr;
   erase(body, index, k - index);
+  if (dropped == nullptr) return;
+  Stmt* made = arena_.stmt(StmtKind::kReturn);
+  made->at = dropped->at;
+  made->order = ++clock_;
+  made->value = dropped;
+  body.insert(body.begin() + static_cast<std::ptrdiff_t>(index), made);
 }
 
 void Structurer::strip_finally(Stmts& body, int region, const Stmts& final) {

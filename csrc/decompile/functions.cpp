@@ -62,8 +62,16 @@ void Structurer::set_annotations(Function* function, Expr* annotations) {
   }
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     if (items[i] == nullptr || items[i]->kind != ExprKind::kConst) no_form("annotations of an unknown form");
-    function->annotations.push_back({text_of(items[i]->object), items[i + 1]});
+    function->annotations.push_back({text_of(items[i]->object), starred_of(items[i + 1])});
   }
+}
+
+// `*x` where it is the whole of an annotation or a default: the single element that unpacking it gives.
+Expr* Structurer::starred_of(Expr* value) {
+  if (value->kind != ExprKind::kUnpacked || value->at->op != Op::UNPACK_SEQUENCE || value->at->arg != 1) return value;
+  Expr* starred = make(ExprKind::kStarred, *value->at);
+  starred->items = {value->items[0]->value};
+  return starred;
 }
 
 bool Structurer::tuple_of(Expr* tuple, Exprs* out) { return tuple_items(arena_, tuple, out); }
@@ -237,7 +245,10 @@ Expr* Structurer::comprehension_from(Stmts* body, CompKind kind, Expr* iterable,
     if (!first && std::all_of(body->begin(), body->end(), [](const Stmt* one) { return one->kind == StmtKind::kContinue; })) {
       // From 3.10 on nothing is left of an element behind a false constant.
       made->clauses.back().conditions.push_back(constant(Py_False, in));
-      made->items.assign(kind == CompKind::kDict ? 2 : 1, constant(Py_None, in));
+      const Expr* target = made->clauses.back().target;
+      for (int part = kind == CompKind::kDict ? 2 : 1; part-- > 0;) {
+        made->items.push_back(target->kind == ExprKind::kName ? name(target->text, in) : constant(Py_None, in));
+      }
       break;
     }
     if (at + 1 > body->size()) no_form("a comprehension with statements");

@@ -232,6 +232,10 @@ bool Structurer::execute_data(Node& node, const Instruction& in) {
         }
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
           whole->items.push_back(constant(PyTuple_GET_ITEM(items.get(), i), *value->at));
+        // Only displays of three or more become constants; some of these were equal.
+        while (is_const_set(value) && !whole->items.empty() && whole->items.size() < 3) {
+          whole->items.push_back(constant(whole->items.back()->object, *value->at));
+        }
         if (!whole->items.empty()) {
           while (whole->items.size() < kLeast) whole->items.push_back(whole->items.back());
           whole->last = ++clock_;

@@ -135,7 +135,7 @@ Stmts Structurer::sequence(int block, Exprs stack, int next, int region, bool* f
       if (block < 0) add_unreached(unreached_end(entered), stack, &out);
       continue;
     }
-    mark_leaving(region, block, &out);
+    mark_leaving(region, block, stack, &out);
     if (b.header && cached_.find(block) == cached_.end()) {
       region = b.region;
       block = make_loop(block, &stack, &out, next, falls);

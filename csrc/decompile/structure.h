@@ -133,6 +133,7 @@ class Structurer {
   bool store_type_alias(Node& node, Expr* target, Expr* value, const Instruction& in);
   bool tuple_of(Expr* tuple, Exprs* out);
   void set_annotations(Function* function, Expr* annotations);
+  Expr* starred_of(Expr* value);
   void place_folded(Node& node, const Expr* tuple, Exprs& items);
   void place_annotations(Node& node, const Expr* tuple, Function* function);
   void keyword_defaults(Function* function, const Expr* values);
@@ -271,7 +272,7 @@ class Structurer {
   std::vector<bytecode::Position> clause_places(int region) const;
   const bytecode::Position* place_of(int block) const;
   bool leaves_finally(int from, int block) const;
-  void mark_leaving(int from, int block, Stmts* out);
+  void mark_leaving(int from, int block, const Exprs& stack, Stmts* out);
   void strip_handler(Stmts& body, bool named);
   void strip_with(Stmts& body, int number);
   int normal_end(int region, int block, size_t depth);
@@ -298,6 +299,7 @@ class Structurer {
     const Stmts more = unreached_statements(i, stack);
     out->insert(out->end(), more.begin(), more.end());
   }
+  std::vector<uint8_t> stores_of_comprehensions() const;
   void find_unreached_names();
   void find_unreached_cells();
   bool guards_unreached_names(Stmt* nop);

@@ -100,12 +100,7 @@ bool Structurer::execute_types(Node& node, const Instruction& in) {
       Expr* value = evaluated(pop(node));
       Expr* made = peek(node, 1);
       if (!is_other(made, kParameter)) no_form("a default of what is no type parameter");
-      if (value->kind == ExprKind::kUnpacked) {  // the default of *Ts
-        Expr* starred = make(ExprKind::kStarred, in);
-        starred->items = {value->items[0]->value};
-        value = starred;
-      }
-      made->items[1] = value;
+      made->items[1] = starred_of(value);
       return true;
     }
     default:

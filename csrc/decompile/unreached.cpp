@@ -77,10 +77,36 @@ Stmts Structurer::unreached_statements(int i, const Exprs& stack) {
   return node.stmts;
 }
 
+// 3.12 and later: by instruction, whether it belongs to an inlined comprehension and binds a variable of that, not of the code around.
+std::vector<uint8_t> Structurer::stores_of_comprehensions() const {
+  const std::vector<Instruction>& ins = code_.instructions;
+  std::vector<uint8_t> found(ins.size());
+  std::set<uint32_t> saved;
+  for (const Instruction& in : ins) {
+    if (in.op == Op::LOAD_FAST_AND_CLEAR) saved.insert(in.arg);
+  }
+  if (saved.empty()) return found;
+  const auto mark = [&](size_t i) {
+    const Op op = ins[i].op;
+    if ((op == Op::STORE_FAST || op == Op::LOAD_FAST || op == Op::LOAD_FAST_AND_CLEAR) && saved.count(ins[i].arg) != 0) found[i] = 1;
+  };
+  for (const bytecode::ExceptionRow& row : code_.rows) {
+    if (ins[static_cast<size_t>(row.target)].op != Op::SWAP) continue;  // restores variables and raises again
+    size_t first = static_cast<size_t>(row.start), end = static_cast<size_t>(row.end);
+    while (first > 0 && (ins[first - 1].op == Op::LOAD_FAST_AND_CLEAR || ins[first - 1].op == Op::SWAP)) mark(--first);
+    for (size_t i = static_cast<size_t>(row.start); i < end; ++i) mark(i);
+    while (end < ins.size() && (ins[end].op == Op::SWAP || ins[end].op == Op::POP_TOP)) ++end;
+    for (size_t count = row.start - first; end < ins.size() && ins[end].op == Op::STORE_FAST && count > 0; --count) mark(end++);
+    for (size_t i = static_cast<size_t>(row.target); i < ins.size() && ins[i].op != Op::RERAISE; ++i) mark(i);
+  }
+  return found;
+}
+
 void Structurer::find_unreached_names() {
   if (kind_ == CodeKind::kComprehension || kind_ == CodeKind::kLambda) return;
-  std::vector<uint8_t> named(code_.names.size()), used(code_.localsplus_names.size()), bound(used.size());
+  std::vector<uint8_t> named(code_.names.size()), used(code_.localsplus_names.size()), bound(used.size()), inside(used.size());
   const bytecode::Tables& tables = *bytecode::tables(code_.version);
+  const std::vector<uint8_t> isolated = stores_of_comprehensions();
   for (const Instruction& in : code_.instructions) {
     const int flags = tables.info(in.op).flags;
     if ((flags & bytecode::kHasName) != 0) {
@@ -88,15 +114,20 @@ void Structurer::find_unreached_names() {
       if (index < named.size()) named[index] = 1;
     }
     if ((flags & (bytecode::kHasLocal | bytecode::kHasFree)) != 0 && in.arg < used.size()) {
+      if (isolated[static_cast<size_t>(&in - code_.instructions.data())] != 0) {
+        inside[in.arg] = 1;
+        continue;
+      }
       used[in.arg] = 1;
-      if (code_.version >= 312 || in.op != Op::LOAD_FAST) bound[in.arg] = 1;
+      const bool loads = in.op == Op::LOAD_FAST_CHECK || (in.op == Op::LOAD_FAST && code_.version < 312);
+      if (!loads) bound[in.arg] = 1;
     }
   }
   for (size_t i = 0; i < named.size(); ++i) {
     if (named[i] == 0) unreached_names_.push_back(utf8(code_.names[i].get()));
   }
   for (size_t i = static_cast<size_t>(code_.n_arguments()); i < used.size() && kind_ == CodeKind::kFunction; ++i) {
-    if (bound[i] != 0 || code_.localsplus_kinds[i] != bytecode::LocalKind::kLocal) continue;
+    if (bound[i] != 0 || (inside[i] != 0 && used[i] == 0) || code_.localsplus_kinds[i] != bytecode::LocalKind::kLocal) continue;
     unreached_locals_.push_back(local_at(static_cast<uint32_t>(i)));
     needs_unreached_ |= used[i] != 0;  // it is local only because something binds it
   }

@@ -162,6 +162,151 @@ PROGRAMS = {
             return d
         """,
     ),
+    "a short end behind a with statement": (
+        311,
+        """
+        def f(self, a):
+            with self.lock(a):
+                if self.error is not None:
+                    raise self.error
+            self.error = None
+        """,
+    ),
+    "break out of a with statement that nothing else leaves": (
+        311,
+        """
+        def g(self):
+            counter = 0
+            while True:
+                counter += 1
+                with self.lock():
+                    counter += 10
+                    break
+                counter += 100
+            self.check(counter, 11)
+        """,
+    ),
+    "finally behind else clauses, its end copied": (
+        311,
+        """
+        def h(fut, sock, address):
+            try:
+                sock.connect(address)
+            except BlockingIOError:
+                sock.wait()
+            except BaseException as exc:
+                fut.fail(exc)
+            else:
+                fut.done(None)
+            finally:
+                fut = None
+
+
+        def i(self):
+            try:
+                self.parse(b'', True)
+            except KeyError as v:
+                self.fail(v)
+            try:
+                handler = self.target.close
+            except AttributeError:
+                pass
+            else:
+                return handler()
+            finally:
+                del self.target
+        """,
+    ),
+    "a loop is no loop because handlers lead back to what has no effect": (
+        311,
+        """
+        def j(n):
+            for i in range(n):
+                try:
+                    1 / i
+                except NameError:
+                    pass
+                except ZeroDivisionError:
+                    pass
+                n = n + i
+                try:
+                    n = 1 / i
+                except NameError:
+                    pass
+                pass
+                n = n + i
+        """,
+    ),
+    "return out of a handler in a with statement": (
+        312,
+        """
+        def f(compiler, source):
+            with warnings.catch():
+                warnings.filter('ignore')
+                try:
+                    compiler(source)
+                except SyntaxError:
+                    try:
+                        compiler(source + 'x')
+                        return
+                    except KeyError as e:
+                        return
+                    except TypeError as e:
+                        pass
+            return compiler(source, 1)
+        """,
+    ),
+    "a value to be returned that a finally block drops": (
+        311,
+        """
+        def f(a, b, c):
+            try:
+                yield a
+                return b
+            finally:
+                raise c
+        """,
+    ),
+    "starred annotations": (
+        311,
+        """
+        def g(Ts):
+            def inner(*args: *Ts):
+                return args
+            def other(*args: *tuple[int, *Ts], key: int = 3) -> str:
+                return args, key
+            return inner, other
+        """,
+    ),
+    "sets of equal constants": (
+        311,
+        """
+        def h():
+            return {1, 1, 1}, {1, 2, 2}
+        """,
+    ),
+    "variables that only unreached code binds": (
+        311,
+        """
+        def i():
+            [x for x in (1,)]
+            return x
+            x = None
+
+
+        def j():
+            print(x)
+            return
+            x = None
+        """,
+    ),
+    "a comprehension whose condition is false": (
+        311,
+        """
+        def k(a):
+            return (x for x in (y for y in a if False))
+        """,
+    ),
 }
 
 # Programs whose text need not come back, as long as what it compiles to does.
@@ -374,5 +519,18 @@ def test_comes_back_identical(title, version):
         source, reason, _, _ = bytecode.decompile_structured(original)
         assert source == program, reason
         assert _grading.check(compiler, [(original, source)]) == [(_grading.IDENTICAL, "")]
+    finally:
+        compiler.close()
+
+
+@pytest.mark.parametrize("version", [312, 313])
+def test_a_type_alias_of_a_class_stands_in_a_class(version):
+    compiler = _compiler(312, version)
+    try:
+        [module] = compiler.compile([_recompile.Request("class C[A]:\n    type B[D] = dict[A, D]\n", "", 0)])
+        alias = [code for code in _grading.code_objects(module) if code.co_name == "B"][-1]
+        source, reason, _, _ = bytecode.decompile_structured(alias)
+        assert source == "class _:\n    type B = dict[A, D]\n", reason
+        assert _grading.check(compiler, [(alias, source)]) == [(_grading.IDENTICAL, "")]
     finally:
         compiler.close()
