@@ -140,14 +140,26 @@ class Reviver {
       row.end = moved[at(row.end)];
       row.target = moved[at(row.target)];
     }
-    std::vector<bytecode::ExceptionRow> rows;
     for (const Made& one : made_) {
       const int start = moved[at(one.start)];
-      rows.push_back({start, one.start == one.end ? start + 1 : moved[at(one.end)], moved[at(one.handler)], one.depth, false});
+      add({start, one.start == one.end ? start + 1 : moved[at(one.end)], moved[at(one.handler)], one.depth, false});
     }
-    code_.rows.insert(code_.rows.end(), rows.begin(), rows.end());
     std::sort(code_.rows.begin(), code_.rows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
     code_.instructions = std::move(all);
+  }
+
+  // Adds a row. What it guards is no longer guarded directly by handlers that stand behind its own: those of statements around.
+  void add(const bytecode::ExceptionRow& made) {
+    std::vector<bytecode::ExceptionRow> rows{made};
+    for (const bytecode::ExceptionRow& row : code_.rows) {
+      if (row.end <= made.start || row.start >= made.end || row.target <= made.target) {
+        rows.push_back(row);
+        continue;
+      }
+      if (row.start < made.start) rows.push_back({row.start, made.start, row.target, row.depth, row.lasti});
+      if (row.end > made.end) rows.push_back({made.end, row.end, row.target, row.depth, row.lasti});
+    }
+    code_.rows = std::move(rows);
   }
 
   bytecode::Code& code_;

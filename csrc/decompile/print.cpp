@@ -301,7 +301,7 @@ void Printer::try_statement(const Stmt* stmt) {
   end_line();
   // try ... except ... finally is a try ... finally around a try ... except, unless something is left of each `try:`.
   const Stmt* inner = stmt;
-  if (!stmt->final.empty() && stmt->handlers.empty() && stmt->body.size() == 1 && stmt->body[0]->kind == StmtKind::kTry &&
+  if (stmt->handlers.empty() && stmt->body.size() == 1 && stmt->body[0]->kind == StmtKind::kTry && !stmt->body[0]->handlers.empty() &&
       stmt->body[0]->final.empty() && (stmt->header == nullptr || stmt->body[0]->header == nullptr)) {
     inner = stmt->body[0];
   }
