@@ -235,6 +235,12 @@ bool unbinds(const Flow& flow, int i) {
   return pair(i) || pair(i - 1);
 }
 
+// Whether an except* statement whose clauses took all exceptions ends in front of an instruction; its own ones have no place.
+bool behind_star(const Flow& flow, int start) {
+  return start > 2 && flow.ins[at(start - 1)].op == Op::POP_EXCEPT && flow.ins[at(start - 2)].op == Op::POP_TOP &&
+         flow.ins[at(start - 3)].op == Op::POP_JUMP_IF_NOT_NONE && flow.ins[at(start - 1)].position.column < 0;
+}
+
 // The end of a function without `return` is copied to wherever it is jumped to; all copies are made one again. A `return` that stands in
 // the source has a position of its own.
 void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& row_of, const CodeChoices& choices) {
@@ -287,7 +293,7 @@ void merge_ends(const bytecode::Code& code, Flow& flow, const std::vector<int>& 
         own_place = !indented && !(one && behind_colon(flow, i)) && !at_pass(flow, i);
         if (one) own_place = choices.decide(ChoiceKind::kReturn, i, own_place);
       }
-      if (own_place || p.column < 0 || behind_return(flow, start, taken)) continue;
+      if (own_place || (p.column < 0 && !behind_star(flow, start)) || behind_return(flow, start, taken)) continue;
     }
     start = std::min(start, added);
     if (end < 0) {

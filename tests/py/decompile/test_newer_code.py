@@ -307,6 +307,56 @@ PROGRAMS = {
             return (x for x in (y for y in a if False))
         """,
     ),
+    "else of except* at the end": (
+        311,
+        """
+        def f(a):
+            try:
+                with a() as b:
+                    b.c()
+            except* ValueError as e:
+                a(e)
+            else:
+                a.fail('x')
+        """,
+    ),
+    "guarded bodies without effect and what finally leaves": (
+        311,
+        """
+        def f(a):
+            try:
+                pass
+            except ValueError:
+                a.b()
+            finally:
+                a.c()
+            a.d()
+
+
+        def g(a):
+            try:
+                pass
+            except* ValueError:
+                a.b()
+            else:
+                a.e()
+            finally:
+                a.c()
+            a.d()
+
+
+        def h(a):
+            try:
+                pass
+            except:
+                pass
+            else:
+                if a.b:
+                    pass
+            finally:
+                pass
+        """,
+    ),
 }
 
 # Programs whose text need not come back, as long as what it compiles to does.
