@@ -215,9 +215,13 @@ bool Structurer::inlined_comprehension(Node& node) {
   const Block& head = flow_.blocks[at_block(node.to)];
   const Op op = flow_.ins[at_block(head.start)].op;
   const size_t size = node.stack.size();
-  if ((op != Op::FOR_ITER && op != Op::GET_ANEXT) || size < 3 || node.stack[size - 1]->kind != ExprKind::kIterable) return false;
-  const Expr *whole = node.stack[size - 2], *saved = node.stack[size - 3];
-  if (!whole->items.empty() || saved->kind != ExprKind::kOther || saved->text != "saved") return false;
+  if ((op != Op::FOR_ITER && op != Op::GET_ANEXT) || size < 2 || node.stack[size - 1]->kind != ExprKind::kIterable) return false;
+  const Expr *whole = node.stack[size - 2], *saved = size > 2 ? node.stack[size - 3] : nullptr;
+  if (!whole->items.empty()) return false;
+  // One without variables of its own saves none; its value lies below the iterator all the same, which no other loop has.
+  const bool saves = saved != nullptr && saved->kind == ExprKind::kOther && saved->text == "saved";
+  const Instruction* before = head.start > 0 ? &flow_.ins[at_block(head.start) - 1] : nullptr;
+  if (!saves && (code_.version < 312 || before == nullptr || before->op != Op::SWAP || before->arg != 2)) return false;
   const CompKind kind = whole->kind == ExprKind::kList ? CompKind::kList : whole->kind == ExprKind::kSet ? CompKind::kSet : CompKind::kDict;
   if (kind == CompKind::kDict && whole->kind != ExprKind::kDict) return false;
   DepthGuard guard(session_);

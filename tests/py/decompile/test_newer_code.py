@@ -357,6 +357,19 @@ PROGRAMS = {
                 pass
         """,
     ),
+    "comprehensions without variables": (
+        311,
+        """
+        def f(a, b):
+            return [0 for a[0] in b], {0: a for a.b in b if a}
+
+
+        async def g(a, b):
+            with a():
+                return [0 async for a[0] in b]
+            return b
+        """,
+    ),
 }
 
 # Programs whose text need not come back, as long as what it compiles to does.
