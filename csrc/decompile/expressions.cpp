@@ -3,6 +3,7 @@
 // The condition of a node is the one under which execution falls through.
 #include <algorithm>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -20,9 +21,7 @@ bool only_nops(const Stmts& stmts) {
 // Whether an instruction has a place as wide as `break` or `continue`.
 bool spans_jump(const Instruction& in) {
   if (in.op != Op::NOP && in.op != Op::JUMP_ABSOLUTE) return false;
-  if (in.position.line <= 0 || in.position.line != in.position.end_line || in.position.column < 0) return false;
-  const int width = in.position.end_column - in.position.column;
-  return width == 5 || width == 8;
+  return spans(&in, 5) || spans(&in, 8);
 }
 
 }  // namespace

@@ -5,19 +5,13 @@
 
 #include "bytecode/tables.h"
 #include "decompile/constants.h"
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
 namespace {
 
 size_t at(int index) { return static_cast<size_t>(index); }
-
-bool is_none(const Expr* expr) { return expr != nullptr && expr->kind == ExprKind::kConst && expr->object == Py_None; }
-
-bool spans(const Instruction* in, int width) {
-  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
-         in->position.end_column - in->position.column == width;
-}
 
 bool stores_name(const Stmt* stmt, const char* name) {
   return stmt->kind == StmtKind::kAssign && stmt->targets.size() == 1 && stmt->targets[0]->kind == ExprKind::kName &&

@@ -2,6 +2,7 @@
 // cases of one statement. What patterns are is known from patterns.cpp.
 #include <algorithm>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -13,11 +14,6 @@ constexpr uint8_t kBinds = 1;  // a pattern that always matches; what follows is
 constexpr uint8_t kEnds = 2;   // the body does not go on: what follows is reached only where the pattern does not match
 
 size_t at(int index) { return static_cast<size_t>(index); }
-
-bool spans(const Instruction* in, int width) {
-  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
-         in->position.end_column - in->position.column == width;
-}
 
 const Expr* test_in(const Expr* test) {
   if (test != nullptr && test->kind == ExprKind::kBool && !test->items.empty()) test = test->items[0];
@@ -58,16 +54,6 @@ size_t end_of_case(const Stmts& stmts, size_t from, const Instruction* pattern) 
   size_t end = from;
   while (end < stmts.size() && (end == from || column_of(stmts[end]) > pattern->position.column - kCase)) ++end;
   return end;
-}
-
-bool leaves(const Stmts& stmts) {
-  if (stmts.empty()) return false;
-  const StmtKind last = stmts.back()->kind;
-  return last == StmtKind::kReturn || last == StmtKind::kRaise || last == StmtKind::kBreak || last == StmtKind::kContinue;
-}
-
-void erase(Stmts& stmts, size_t from, size_t to) {
-  stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(from), stmts.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
 }  // namespace
@@ -359,19 +345,19 @@ bool Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
       if (code->copies) no_form("a case that always matches in front of others");
       const size_t end = end_of_case(list, index + 1, one->at);
       made.body.assign(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.begin() + static_cast<std::ptrdiff_t>(end));
-      erase(list, index + 1, end);
+      erase(list, index + 1, end - index - 1);
       whole->cases.push_back(std::move(made));
       return false;
     }
     made.guard = test->value;
     made.body = std::move(test->body);
     otherwise = std::move(test->orelse);
-    erase(list, index + 1, index + 2);
+    erase(list, index + 1, 1);
   } else {
     code = &flow_.cases[at(one->number)];
     made = std::move(one->cases[0]);
   }
-  const bool copies = code->copies, ends = one->op == kEnds || (one->op == kBinds && leaves(made.body));
+  const bool copies = code->copies, ends = one->op == kEnds || (one->op == kBinds && (!made.body.empty() && leaves(made.body.back())));
   if (made.guard == nullptr && made.body.size() > 1 && made.body[0]->kind == StmtKind::kNop &&
       made.body[0]->at->position.line == code->line) {
     made.guard = constant(Py_True, *made.body[0]->at);
@@ -398,14 +384,14 @@ bool Structurer::take_cases(Stmts& list, size_t index, Stmt* whole) {
   if (copies) {
     if (!same_subject(list, next)) no_form("a match statement whose cases are elsewhere");
     const bool open = take_cases(list, next, whole);
-    erase(list, index + 1, next + 1);
+    erase(list, index + 1, next - index);
     return open;
   }
   if (index + 1 < list.size() && list[index + 1]->kind == StmtKind::kNop && is_default(list[index + 1]->at, *code, ends)) {
     const size_t end = end_of_case(list, index + 1, list[index + 1]->at);
     add_default(whole, *code,
                 Stmts(list.begin() + static_cast<std::ptrdiff_t>(index) + 1, list.begin() + static_cast<std::ptrdiff_t>(end)));
-    erase(list, index + 1, end);
+    erase(list, index + 1, end - index - 1);
     return false;
   }
   return ends;
@@ -424,11 +410,7 @@ void Structurer::settle_matches(Stmts& body) {
       whole->value = whole->value->items[0];
       body[i] = stmt = whole;
     }
-    settle_matches(stmt->body);
-    settle_matches(stmt->orelse);
-    settle_matches(stmt->final);
-    for (Handler& handler : stmt->handlers) settle_matches(handler.body);
-    for (Case& one : stmt->cases) settle_matches(one.body);
+    each_list(stmt, [&](Stmts& list) { settle_matches(list); });
   }
 }
 

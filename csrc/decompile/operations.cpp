@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bytecode/tables.h"
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
@@ -9,7 +10,6 @@ namespace {
 
 bool is_const_tuple(const Expr* expr) { return expr->kind == ExprKind::kConst && PyTuple_CheckExact(expr->object); }
 bool is_const_set(const Expr* expr) { return expr->kind == ExprKind::kConst && PyFrozenSet_CheckExact(expr->object); }
-bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
 
 // Code that programs make has none, and is not folded as compilers do.
 bool has_place(const Instruction& in) { return in.position.line > 0 && in.position.column >= 0; }

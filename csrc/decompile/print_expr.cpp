@@ -6,6 +6,7 @@
 #include <set>
 
 #include "decompile/print.h"
+#include "decompile/statements.h"
 
 namespace pellucid::decompile {
 namespace {
@@ -15,8 +16,6 @@ constexpr std::array kBinaryLevel{kPrecSum,   kPrecBitAnd, kPrecTerm,  kPrecShif
                                   kPrecBitOr, kPrecPower,  kPrecShift, kPrecSum,   kPrecTerm, kPrecBitXor};
 constexpr std::array kUnaryText{"+", "-", "~", "not "};
 constexpr std::array kCompareText{"<", "<=", "==", "!=", ">", ">=", "in", "not in", "is", "is not"};
-
-bool is_none(const Expr* expr) { return expr->kind == ExprKind::kConst && expr->object == Py_None; }
 
 }  // namespace
 

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "decompile/statements.h"
 #include "decompile/structure.h"
 
 namespace pellucid::decompile {
 namespace {
 
 size_t at(int index) { return static_cast<size_t>(index); }
-
-bool spans(const Instruction* in, int width) {
-  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
-         in->position.end_column - in->position.column == width;
-}
 
 const Stmt* last_of(const Stmts& stmts) {
   for (size_t i = stmts.size(); i-- > 0;) {

@@ -1,8 +1,16 @@
-// What several passes over statement lists ask of them. Knows the syntax tree only.
+// What several passes over the syntax tree ask of its nodes. Knows nothing else.
 #pragma once
 #include "decompile/ast.h"
 
 namespace pellucid::decompile {
+
+inline bool is_none(const Expr* expr) { return expr != nullptr && expr->kind == ExprKind::kConst && expr->object == Py_None; }
+
+// Whether what stood in the source is so wide, on one line: the keyword, say, that an instruction is all that is left of.
+inline bool spans(const bytecode::Instruction* in, int width) {
+  return in != nullptr && in->position.line > 0 && in->position.line == in->position.end_line && in->position.column >= 0 &&
+         in->position.end_column - in->position.column == width;
+}
 
 // Whether execution never goes on behind a statement, by its kind alone.
 inline bool leaves(const Stmt* stmt) {

@@ -4,6 +4,7 @@ import re
 import textwrap
 
 import pytest
+from interpreters import comes_back_identical
 from test_old_versions import TAGS, code_of
 
 from pellucid import _alternatives, _bytecode, _grading, decompiling
@@ -198,10 +199,7 @@ CASES = [(tag, name, source) for tag in TAGS for name, source in PROGRAMS.items(
 
 @pytest.mark.parametrize(("tag", "name", "source"), CASES, ids=[f"{tag}-{name}" for tag, name, _ in CASES])
 def test_identical(tag, name, source, compilers):
-    code = code_of(tag, textwrap.dedent(source))
-    result = decompiling.checked(code, compilers(tag))
-    assert (result.grade, result.reason) == ("identical", "")
-    assert _grading.check(compilers(tag), [(code, result.source)]) == [(_grading.IDENTICAL, "")]
+    comes_back_identical(code_of(tag, textwrap.dedent(source)), compilers(tag))
 
 
 @pytest.mark.parametrize("statement", CHAINS.strip().splitlines())

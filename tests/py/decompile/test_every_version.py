@@ -3,9 +3,8 @@
 import textwrap
 
 import pytest
+from interpreters import comes_back_identical
 from test_old_versions import code_of
-
-from pellucid import _grading, decompiling
 
 VERSIONS = range(308, 314)
 
@@ -262,7 +261,4 @@ CASES = [(tag, name, source) for name, (tags, source) in PROGRAMS.items() for ta
 
 @pytest.mark.parametrize(("tag", "name", "source"), CASES, ids=[f"{tag}-{name}" for tag, name, _ in CASES])
 def test_identical(tag, name, source, compilers):
-    code = code_of(tag, textwrap.dedent(source))
-    result = decompiling.checked(code, compilers(tag))
-    assert (result.grade, result.reason) == ("identical", "")
-    assert _grading.check(compilers(tag), [(code, result.source)]) == [(_grading.IDENTICAL, "")]
+    comes_back_identical(code_of(tag, textwrap.dedent(source)), compilers(tag))
